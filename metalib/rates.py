@@ -1,0 +1,81 @@
+"""What is learned: three models of a learning rate, all positive by construction.
+
+A rate model is two functions behind one signature:
+
+    meta = model.start(rate, weights)       {name: scalar tensor}, the meta-parameters that give `rate` at the start
+    rates = model(meta, loss, weights)      {weight name: scalar tensor}, the rate of each weight in one inner step
+
+and `model.curve(history)` turns the rates of one inner loop into the few numbers that a plot shows.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from metalib.problems import Weights
+
+Meta = dict[str, Tensor]
+Curve = dict[str, float]
+
+
+def _leaf(value: float, weights: Weights) -> Tensor:
+    like = next(iter(weights.values()))
+    return torch.tensor(value, dtype=like.dtype, device=like.device, requires_grad=True)
+
+
+class Constant:
+    """One rate for every weight and every step: rate = exp(log_rate)."""
+
+    name = "constant"
+
+    def start(self, rate: float, weights: Weights) -> Meta:
+        return {"log_rate": _leaf(math.log(rate), weights)}
+
+    def __call__(self, meta: Meta, loss: Tensor, weights: Weights) -> Weights:
+        rate = meta["log_rate"].exp()
+        return {name: rate for name in weights}
+
+    def curve(self, history: list[Curve]) -> Curve:
+        return {"rate": next(iter(history[0].values()))}
+
+
+class PerTensor:
+    """A rate for each weight tensor: rate[name] = exp(log_rate[name])."""
+
+    name = "per tensor"
+
+    def start(self, rate: float, weights: Weights) -> Meta:
+        return {f"log_rate.{name}": _leaf(math.log(rate), weights) for name in weights}
+
+    def __call__(self, meta: Meta, loss: Tensor, weights: Weights) -> Weights:
+        return {name: meta[f"log_rate.{name}"].exp() for name in weights}
+
+    def curve(self, history: list[Curve]) -> Curve:
+        return dict(history[0])
+
+
+class FromLoss:
+    """The first question's meta-model: rate = softplus(slope · loss + offset), a new rate at every inner step.
+
+    The loss is not detached: from the second inner step on, part of the meta-gradient flows through it. The slope
+    starts at 0, so that the first rate is the one that was asked for, whatever the loss.
+    """
+
+    name = "from loss"
+
+    def start(self, rate: float, weights: Weights) -> Meta:
+        inverse_softplus = rate + math.log(-math.expm1(-rate))
+        return {"slope": _leaf(0.0, weights), "offset": _leaf(inverse_softplus, weights)}
+
+    def __call__(self, meta: Meta, loss: Tensor, weights: Weights) -> Weights:
+        rate = F.softplus(meta["slope"] * loss + meta["offset"])
+        return {name: rate for name in weights}
+
+    def curve(self, history: list[Curve]) -> Curve:
+        first, last = (next(iter(rates.values())) for rates in (history[0], history[-1]))
+        return {"rate": first} if len(history) == 1 else {"first step": first, "last step": last}
+
+
+RATES = {model.name: model for model in (Constant(), PerTensor(), FromLoss())}

@@ -1,0 +1,97 @@
+"""One run's choices, each checked when it is made, so that a wrong one gets a sentence and not a traceback from inside.
+
+A `Settings` holds only names and numbers: it can be compared, printed, written to a table and read back.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from metalib.problems import PROBLEMS
+from metalib.rates import RATES
+from metalib.versions import VERSIONS
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+LIMITS = {"inner_steps": (1, 1_000), "outer_steps": (1, 100_000), "seed": (0, 2**32 - 1)}
+LARGEST_RATE = 1e6
+
+
+def devices() -> dict[str, str]:
+    """Every device the workbook knows, with "" where it can be used here and else the reason why it cannot."""
+    cuda = mps = ""
+    if not torch.cuda.is_available():
+        cuda = "this PyTorch was built without CUDA" if torch.version.cuda is None else "no usable NVIDIA GPU was found"
+    if not torch.backends.mps.is_available():
+        built = torch.backends.mps.is_built()
+        mps = "this macOS or Mac is too old" if built else "it needs PyTorch for macOS on Apple silicon"
+    return {"cpu": "", "cuda": cuda, "mps": mps}
+
+
+def _one_of(kind: str, value, options) -> None:
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(map(repr, options))}")
+
+
+def _whole(kind: str, value, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{kind} is {value!r}: give a whole number from {low:,} to {high:,}")
+
+
+def _positive(kind: str, value) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not 0 < value <= LARGEST_RATE:
+        raise ValueError(f"{kind} is {value!r}: give a number above 0 and at most {LARGEST_RATE:,.0f}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run.
+
+    `start_rate` is the inner learning rate at the first outer step; `meta_rate` the step size of Adam on the
+    meta-parameters (for a constant rate: on its logarithm, so 0.05 changes the rate by about 5% an outer step).
+    With `carry` an outer step begins with the weights that the last one ended with; without it, at w₀ again.
+    `truncation` differentiates only through the last so many inner steps; None means all. A ValueError names the first
+    choice that cannot be.
+    """
+
+    problem: str = "one weight"
+    version: str = "functional"
+    rate: str = "constant"
+    inner_steps: int = 1
+    outer_steps: int = 200
+    meta_rate: float = 0.05
+    start_rate: float = 0.1
+    seed: int = 0
+    device: str = "cpu"
+    dtype: str = "float32"
+    carry: bool = False
+    truncation: int | None = None
+
+    def __post_init__(self):
+        _one_of("problem", self.problem, PROBLEMS)
+        _one_of("version", self.version, VERSIONS)
+        _one_of("rate model", self.rate, RATES)
+        _one_of("dtype", self.dtype, DTYPES)
+        for name, (low, high) in LIMITS.items():
+            _whole(name, getattr(self, name), low, high)
+        _positive("meta_rate", self.meta_rate)
+        _positive("start_rate", self.start_rate)
+        if not isinstance(self.carry, bool):
+            raise ValueError(f"carry is {self.carry!r}: give True or False")
+        if self.truncation is not None:
+            _whole("truncation", self.truncation, 1, self.inner_steps)
+        self._check_device()
+
+    def _check_device(self):
+        known = devices()
+        here = [name for name, reason in known.items() if not reason]
+        if self.device not in known:
+            raise ValueError(f"unknown device {self.device!r}: choose one of {', '.join(map(repr, here))}")
+        if known[self.device]:
+            raise ValueError(
+                f"device {self.device!r} cannot be used: {known[self.device]}. "
+                f"Choose one of {', '.join(map(repr, here))}"
+            )
+        if self.device == "mps" and self.dtype == "float64":
+            raise ValueError("device 'mps' has no float64: choose dtype 'float32', or device 'cpu'")

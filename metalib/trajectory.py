@@ -1,0 +1,189 @@
+"""Runs in, their picture out: learned rates and outer losses, live in the lab and static below it."""
+
+import io
+import math
+import textwrap
+from collections.abc import Iterable
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+from PIL import Image as Pixels
+
+from metalib.describe import best_rate, is_cut, label, sentence
+from metalib.figures import COLOURS, STYLES, Picture
+from metalib.train import Run
+
+SHOWN = 7  # runs in one picture; the palette has no more colours
+
+
+class TrajectoryPlot:
+    """Learned rates on the left, outer losses on the right, one colour a run, both axes logarithmic.
+
+    `png(runs)` returns the picture of the runs as they are now. The axes are drawn once and kept; only the lines are
+    drawn again (blitting), until the runs outgrow the axes. That makes a frame cheap enough to draw while training.
+    """
+
+    def __init__(self):
+        self.figure = Figure(dpi=100, facecolor="white")
+        self.canvas = FigureCanvasAgg(self.figure)
+        self.left, self.right = self.figure.subplots(1, 2)
+        self.background, self.drawn = None, None
+
+    def png(self, runs: Iterable[Run]) -> bytes:
+        runs = list(runs)
+        first, runs = max(0, len(runs) - SHOWN), runs[-SHOWN:]
+        self._lay_out(runs, first)
+        self.canvas.restore_region(self.background)
+        for line, (xs, ys) in zip(self.lines, _curves(runs), strict=True):
+            line.set_data(xs, ys)
+            line.axes.draw_artist(line)
+        for message in self.left.texts:
+            self.left.draw_artist(message)
+        file = io.BytesIO()
+        Pixels.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB").save(file, "png", compress_level=3)
+        return file.getvalue()
+
+    def _lay_out(self, runs: list[Run], first: int) -> None:
+        """Draw axes, legend, marks and messages, unless they stand already; `first` numbers the first run's colour."""
+        limits = (_rate_limits(runs), _loss_limits(runs))
+        wanted = [first] + [(run.settings, run.error, bool(run.records), is_cut(run)) for run in runs]
+        if self.drawn and self.drawn[0] == wanted and all(map(_inside, limits, self.drawn[1])):
+            return
+        limits = tuple(map(_widen, limits))
+        self.drawn = (wanted, limits)
+        longest = max((run.settings.outer_steps for run in runs), default=200)
+        titles = ("learned learning rate", "outer loss (loss after the inner steps)")
+        for axes, limit, title in zip((self.left, self.right), limits, titles, strict=True):
+            axes.clear()
+            axes.set(xlim=(-0.02 * longest, 1.02 * longest), yscale="log", ylim=limit, title=title, xlabel="outer step")
+            axes.grid(alpha=0.25)
+        if limits[0][1] < 1e3 * limits[0][0]:
+            self.left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            self.left.yaxis.set_major_formatter("{x:g}")
+            self.left.yaxis.set_minor_formatter(NullFormatter())
+        self.lines = [
+            axes.plot([], [], STYLES[style % len(STYLES)], color=COLOURS[number % len(COLOURS)], lw=2, animated=True)[0]
+            for axes, number, style in _styles(self.left, self.right, runs, first)
+        ]
+        self._annotate(runs, first)
+        self.canvas.draw()
+        self.background = self.canvas.copy_from_bbox(self.figure.bbox)
+
+    def _annotate(self, runs: list[Run], first: int) -> None:
+        for legend in self.figure.legends:
+            legend.remove()
+        handles = []
+        for number, run in enumerate(runs, start=first):
+            colour = COLOURS[number % len(COLOURS)]
+            (handle,) = self.left.plot([], [], "-", color=colour, lw=2, label=_legend(run))
+            handles.append(handle)
+            if run.error:
+                x, y = _end(run)
+                self.left.plot([x], [y], "X", color=colour, ms=11, mec="black", clip_on=False, zorder=5)
+        bests = dict.fromkeys(best for run in runs if (best := best_rate(run.settings)))
+        for style, best in zip(STYLES[1:] * SHOWN, bests, strict=False):
+            name = f"best rate {best:.3g}"
+            handles.append(self.left.axhline(best, color="#555555", ls=style, lw=1.2, label=name))
+        columns = 1 if len(handles) < 3 else 2
+        rows = -(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns)
+        self._resize(rows)
+        if handles:
+            self.figure.legend(handles=handles, loc="lower left", ncols=columns, fontsize=9, frameon=False)
+        if runs and runs[-1].error:
+            self._message(runs[-1].error, "#8B0000")
+        elif runs and is_cut(runs[-1]):
+            self._message("no gradient reaches the rate", "#555555")
+        elif not runs:
+            self._message("press Run", "#555555")
+
+    def _resize(self, rows: int) -> None:
+        """Two plots of a fixed size above a legend of so many rows. A tight layout would cost five times as much."""
+        width, plot, legend = 9.6, 3.3, 0.1 + 0.2 * rows
+        height = plot + legend
+        self.figure.set_size_inches(width, height)
+        for axes, start in ((self.left, 0.06), (self.right, 0.565)):
+            axes.set_position((start, (legend + 0.5) / height, 0.42, (plot - 0.85) / height))
+
+    def _message(self, text: str, colour: str) -> None:
+        box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
+        text = "\n".join(textwrap.wrap(text, 48, max_lines=7))
+        where = {"transform": self.left.transAxes, "ha": "center", "va": "center"}
+        self.left.text(0.5, 0.3, text, color=colour, bbox=box, fontsize=9, animated=True, **where)
+
+
+def _legend(run: Run) -> str:
+    curves = list(run.records[0].rates) if run.records else []
+    styles = ("solid", "dashed", "dash-dotted", "dotted")
+    if len(curves) < 2:
+        return label(run.settings)
+    return f"{label(run.settings)}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"
+
+
+def _end(run: Run) -> tuple[int, float]:
+    """Where a run died: its last record with a rate that can be drawn, or its start."""
+    for record in reversed(run.records):
+        rate = next(iter(record.rates.values()))
+        if math.isfinite(rate) and rate > 0:
+            return record.step, rate
+    return 0, run.settings.start_rate
+
+
+def _styles(left, right, runs: list[Run], first: int):
+    """(axes, colour number, style number) of every line: first a run's rates, then its outer loss."""
+    for number, run in enumerate(runs, start=first):
+        curves = len(run.records[0].rates) if run.records else 1
+        yield from ((left, number, style) for style in range(curves))
+        yield right, number, 0
+
+
+def _curves(runs: list[Run]):
+    """The numbers of the same lines. What a logarithmic axis cannot show (zero, nan, inf) is left out of the line."""
+    for run in runs:
+        steps = [record.step for record in run.records]
+        for curve in run.records[0].rates if run.records else ["rate"]:
+            yield steps, _drawable(record.rates[curve] for record in run.records)
+        yield steps, _drawable(record.meta_loss for record in run.records)
+
+
+def _drawable(values) -> list[float]:
+    return [value if math.isfinite(value) and value > 0 else math.nan for value in values]
+
+
+def _limits(values, low: float, high: float) -> tuple[float, float]:
+    """The range of the drawable values, or the given one when there is none.
+
+    It ends six decades from their median, or one run that explodes would flatten all others.
+    """
+    values = sorted(value for value in _drawable(values) if not math.isnan(value))
+    if not values:
+        return low, high
+    median = values[len(values) // 2]
+    return max(values[0], median * 1e-6), min(values[-1], median * 1e6)
+
+
+def _rate_limits(runs):
+    rates = [rate for run in runs for record in run.records for rate in record.rates.values()]
+    marks = [run.settings.start_rate for run in runs] + [best for run in runs if (best := best_rate(run.settings))]
+    return _limits(rates + marks, 0.05, 1.0)
+
+
+def _loss_limits(runs):
+    return _limits([record.meta_loss for run in runs for record in run.records], 0.1, 1.0)
+
+
+def _inside(inner, outer) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _widen(limits) -> tuple[float, float]:
+    """Room to grow, a quarter of the range on either side, so that the axes are not drawn again with each new point."""
+    room = 1.5 * (limits[1] / limits[0]) ** 0.25
+    return limits[0] / room, limits[1] * room
+
+
+def trajectories(runs: Iterable[Run]) -> Picture:
+    """The picture of some runs (the last seven), and a sentence on each that is in it."""
+    runs = list(runs)
+    return Picture(TrajectoryPlot().png(runs), "\n".join(sentence(run) for run in runs[-SHOWN:]))
