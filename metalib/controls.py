@@ -10,7 +10,7 @@ from metalib.versions import VERSIONS
 
 def controls(settings: Settings) -> dict[str, widgets.Widget]:
     """One control for each setting that the lab offers, by the setting's name."""
-    wide = {"style": {"description_width": "100px"}, "layout": widgets.Layout(width="310px")}
+    wide = {"style": {"description_width": "95px"}, "layout": widgets.Layout(width="275px")}
     here = [name for name, reason in devices().items() if not reason]
     made = {
         "version": widgets.Dropdown(options=list(VERSIONS), description="Version", **wide),
@@ -18,7 +18,7 @@ def controls(settings: Settings) -> dict[str, widgets.Widget]:
         "rate": widgets.Dropdown(options=list(RATES), description="Rate model", **wide),
         "device": widgets.Dropdown(options=here, description="Device", **wide),
         "inner_steps": widgets.IntSlider(min=1, max=20, description="Inner steps K", **wide),
-        "outer_steps": widgets.BoundedIntText(min=1, max=100_000, description="Outer steps", **wide),
+        "outer_steps": widgets.BoundedIntText(min=1, max=10_000, description="Outer steps", **wide),
         "start_rate": widgets.FloatText(description="Start rate", **wide),
         "meta_rate": widgets.FloatText(description="Meta rate", **wide),
         "seed": widgets.BoundedIntText(min=0, max=2**32 - 1, description="Seed", **wide),

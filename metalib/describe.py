@@ -1,4 +1,6 @@
-"""A run in words: its name, whether a gradient reached its rate, and one sentence on what happened."""
+"""In words: a run's name and what happened in it, and an error that is shown on purpose."""
+
+from contextlib import contextmanager
 
 from metalib.problems import PROBLEMS
 from metalib.settings import Settings
@@ -46,3 +48,20 @@ def sentence(run: Run) -> str:
     if best is not None:
         text += f" (best rate {best:.3g})"
     return f"{text}. It ended early. {run.error}" if run.error else text
+
+
+@contextmanager
+def expect_error(kind: type[Exception], fragment: str):
+    """Show an error on purpose: print its class and the stable part of its message, and insist that it comes.
+
+    A message's other parts (shapes, devices, names of operations) change between versions of PyTorch. When nothing is
+    raised, or something else, the cell fails: a lesson about an error that no longer exists must not pass.
+    """
+    try:
+        yield
+    except kind as error:
+        if fragment not in str(error):
+            raise AssertionError(f"expected a message with {fragment!r}, got: {error}") from error
+        print(f"{type(error).__name__}: {fragment}")
+    else:
+        raise AssertionError(f"expected {kind.__name__} with {fragment!r}, but nothing was raised")

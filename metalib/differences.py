@@ -11,13 +11,16 @@ def central_difference(f: Callable[[float], float], x: float) -> tuple[float, fl
 
     Source: Ridders, Accurate computation of F'(x) and F'(x) F''(x), Advances in Engineering Software 4 (1982). Row i
     holds the estimates at width h / 2^i, each entry cancelling one more even power of the width; the error is how far
-    the best entry lies from its two parents, and never less than rounding allows. nan when f is not finite near x.
+    the best entry lies from its two parents, and never less than rounding allows. (nan, inf) when f is not finite near
+    x, and an infinite error where f has a kink at x: there the slopes to the left and to the right differ by an amount
+    that does not shrink with the width.
     """
-    width = 0.05 * max(abs(x), 0.01)
-    best, error, above = math.nan, math.inf, []
+    here, width = f(x), 0.05 * max(abs(x), 0.01)
+    best, error, above, bends = math.nan, math.inf, [], [0.0]
     for _ in range(12):
         up, down = f(x + width), f(x - width)
         rounding = 16 * EPSILON * max(abs(up), abs(down)) / width
+        bends.append(abs(up - 2 * here + down) / width)
         row = [(up - down) / (2 * width)]
         for order, parent in enumerate(above, start=1):
             row.append(row[-1] + (row[-1] - parent) / (4**order - 1))
@@ -28,4 +31,5 @@ def central_difference(f: Callable[[float], float], x: float) -> tuple[float, fl
             break
         above = row if math.isfinite(row[0]) else []
         width /= 2
-    return best, error
+    kink = bends[-1] > max(0.75 * bends[-2], 1e-3 * abs(best), 4 * rounding)
+    return best, math.inf if kink else error

@@ -31,7 +31,8 @@ def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: 
     axes = figure.subplots()
     for number, (name, y) in enumerate(curves.items()):
         style = STYLES[number % len(STYLES)]
-        axes.plot(x, y, style, marker="o", ms=4, lw=2, color=COLOURS[number % len(COLOURS)], label=name)
+        marker = "o" if len(x) <= 20 else None
+        axes.plot(x, y, style, marker=marker, ms=4, lw=2, color=COLOURS[number % len(COLOURS)], label=name)
     scales = {f"{axis}scale": "log" for axis in log}
     axes.set(xlabel=xlabel, ylabel=ylabel, **scales)
     axes.grid(alpha=0.25)

@@ -13,6 +13,7 @@ synced values; an Output widget would show nothing when a button's callback, and
 import asyncio
 import base64
 import html
+import re
 import threading
 import time
 import weakref
@@ -59,7 +60,7 @@ class TrajectoryLab:
         self.go = widgets.Button(description="Run", icon="play", button_style="primary", layout=button)
         self.halt = widgets.Button(description="Stop", icon="stop", layout=button, disabled=True)
         self.wipe = widgets.Button(description="Clear", icon="trash", layout=button)
-        self.bar = widgets.IntProgress(max=1, layout=widgets.Layout(width="220px"))
+        self.bar = widgets.IntProgress(max=1, layout=widgets.Layout(width="300px"))
         self.status = widgets.HTML("ready")
         self.hint = widgets.HTML()
         self.image = widgets.Image(
@@ -83,14 +84,16 @@ class TrajectoryLab:
                 *(widgets.HBox([made[name] for name in row], layout=wrap) for row in rows),
                 widgets.HBox([made["carry"], note], layout=wrap),
                 self.hint,
-                widgets.HBox([self.go, self.halt, self.wipe, self.bar, self.status], layout=wrap),
+                widgets.HBox([self.go, self.halt, self.wipe, self.bar], layout=wrap),
+                self.status,
                 self.image,
             ]
         ).add_class("trajectory-lab")
 
     def _show_hint(self):
         name = self.controls["version"].value
-        self.hint.value = f"<code>{name}</code>: {html.escape(symptom(name))}"
+        text = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(symptom(name)))
+        self.hint.value = f"<b>{name}</b>: {text}"
 
     def __repr__(self):
         return "TrajectoryLab: run this cell in Jupyter to use it"

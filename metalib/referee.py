@@ -20,7 +20,7 @@ from torch import Tensor
 from metalib.differences import central_difference
 from metalib.rates import Meta
 from metalib.settings import Settings
-from metalib.unroll import meta_step
+from metalib.unroll import meta_step, one_thread
 
 # Worst first: a report's verdict is the first of these that one of its meta-parameters got.
 VERDICTS = {
@@ -90,8 +90,9 @@ def referee(step: Callable[[Meta], Tensor], meta: Meta, rtol: float = 1e-6) -> R
             _check_repeatable(step, meta, loss)
             verdicts = {}
             for name in meta:
-                expected[name], noise, depends = _differences(step, meta, name, loss)
-                verdict = _verdict(name, loss, claimed[name], expected[name], noise, depends, rtol)
+                expected[name], noise, values = _differences(step, meta, name)
+                depends, scale = any(value != loss for value in values), max(map(abs, values), default=0.0)
+                verdict = error or _verdict(name, claimed[name], expected[name], noise, depends, scale, rtol)
                 verdicts[name] = "raises" if error else verdict
     finally:
         torch.set_rng_state(state)
@@ -101,7 +102,8 @@ def referee(step: Callable[[Meta], Tensor], meta: Meta, rtol: float = 1e-6) -> R
 
 def judge(settings: Settings) -> Report:
     """The referee's report on the first outer step of a run of ours."""
-    return referee(*meta_step(settings))
+    with one_thread():
+        return referee(*meta_step(settings))
 
 
 def _same_random_state(step):
@@ -153,34 +155,37 @@ def _check_repeatable(step, meta, loss: float) -> None:
         )
 
 
-def _differences(step, meta: Meta, name: str, loss: float):
-    """(gradient, noise, depends) of the outer loss for every number in meta[name]; noise is the gradient's error."""
+def _differences(step, meta: Meta, name: str):
+    """(gradient, its error, all losses that were seen), the first two for every number in meta[name]."""
     gradient = torch.zeros(meta[name].shape, dtype=torch.float64)
-    noise, depends = torch.zeros_like(gradient), False
+    noise, values = torch.zeros_like(gradient), []
     for index in range(gradient.numel()):
         start = meta[name].detach().double().flatten()[index].item()
-        values = []
 
-        def loss_at(number, index=index, values=values):
+        def loss_at(number, index=index):
             leaves = _leaves(meta)
             with torch.no_grad():
                 leaves[name].view(-1)[index] = number
-            values.append(_number(step(leaves)))
+            try:
+                values.append(_number(step(leaves)))
+            except Undecided:
+                raise
+            except Exception:  # it ran at the start: a number this far away is outside its domain
+                return math.nan
             return values[-1]
 
         gradient.view(-1)[index], noise.view(-1)[index] = central_difference(loss_at, start)
-        depends = depends or any(value != loss for value in values)
-    return gradient, noise, depends
+    return gradient, noise, values
 
 
-def _verdict(name: str, loss: float, claimed, expected, noise, depends: bool, rtol: float) -> str:
+def _verdict(name: str, claimed, expected, noise, depends: bool, scale: float, rtol: float) -> str:
     silent = claimed is None or not claimed.any()
     if silent and not depends:
         return "independent"
     if not expected.isfinite().all() or (claimed is not None and not claimed.isfinite().all()):
         return "nan"
     resolved = 4 * noise
-    if (resolved > (1e-3 * expected.abs()).clamp(min=1e-7 * abs(loss))).any():
+    if (resolved > (1e-3 * expected.abs()).clamp(min=1e-7 * scale)).any():
         worst = (resolved - 1e-3 * expected.abs()).argmax()
         raise Undecided(
             f"finite differences of {name} do not settle ({expected.view(-1)[worst]:.3g} ± "

@@ -18,7 +18,7 @@ import torch
 
 from metalib.rates import Curve
 from metalib.settings import Settings
-from metalib.unroll import begin, curve, draw, fresh_leaves, unroll
+from metalib.unroll import begin, curve, draw, fresh_leaves, one_thread, unroll
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ def train(settings: Settings) -> Iterator[Record]:
     optimiser = torch.optim.Adam(meta.values(), lr=settings.meta_rate)
     for step in range(settings.outer_steps):
         began = time.perf_counter()
-        run = unroll(settings, meta, weights, draw(settings, generator))
-        grads = torch.autograd.grad(run.outer_loss, list(meta.values()), allow_unused=True)
+        with one_thread():
+            run = unroll(settings, meta, weights, draw(settings, generator))
+            grads = torch.autograd.grad(run.outer_loss, list(meta.values()), allow_unused=True)
         for parameter, grad in zip(meta.values(), grads, strict=True):
             parameter.grad = grad
         record = Record(

@@ -5,11 +5,10 @@ import math
 import textwrap
 from collections.abc import Iterable
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
-from PIL import Image as Pixels
+from matplotlib.image import imsave
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
 
 from metalib.describe import best_rate, is_cut, label, sentence
 from metalib.figures import COLOURS, STYLES, Picture
@@ -29,7 +28,7 @@ class TrajectoryPlot:
         self.figure = Figure(dpi=100, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
         self.left, self.right = self.figure.subplots(1, 2)
-        self.background, self.drawn = None, None
+        self.background = self.wanted = self.limits = None
 
     def png(self, runs: Iterable[Run]) -> bytes:
         runs = list(runs)
@@ -42,34 +41,41 @@ class TrajectoryPlot:
         for message in self.left.texts:
             self.left.draw_artist(message)
         file = io.BytesIO()
-        Pixels.fromarray(np.asarray(self.canvas.buffer_rgba())).convert("RGB").save(file, "png", compress_level=3)
+        imsave(file, self.canvas.buffer_rgba(), format="png", pil_kwargs={"compress_level": 3})
         return file.getvalue()
 
     def _lay_out(self, runs: list[Run], first: int) -> None:
-        """Draw axes, legend, marks and messages, unless they stand already; `first` numbers the first run's colour."""
-        limits = (_rate_limits(runs), _loss_limits(runs))
+        """Draw all that stays from frame to frame, when it has changed; `first` numbers the first run's colour."""
         wanted = [first] + [(run.settings, run.error, bool(run.records), is_cut(run)) for run in runs]
-        if self.drawn and self.drawn[0] == wanted and all(map(_inside, limits, self.drawn[1])):
+        limits = (_rate_limits(runs), _loss_limits(runs))
+        if wanted == self.wanted and all(map(_inside, limits, self.limits)):
             return
-        limits = tuple(map(_widen, limits))
-        self.drawn = (wanted, limits)
+        if wanted != self.wanted:
+            self._set_up(runs, first)
+        self.wanted, self.limits = wanted, tuple(map(_widen, limits))
+        for axes, limit in zip((self.left, self.right), self.limits, strict=True):
+            axes.set_ylim(limit)
+            narrow = limit[1] < 1e3 * limit[0]
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
+            axes.yaxis.set_major_formatter("{x:g}" if narrow else LogFormatterSciNotation())
+        self.canvas.draw()
+        self.background = self.canvas.copy_from_bbox(self.figure.bbox)
+
+    def _set_up(self, runs: list[Run], first: int) -> None:
+        """New axes, lines and legend. Titles have a fixed place and axes no minor ticks: both would double the cost."""
         longest = max((run.settings.outer_steps for run in runs), default=200)
         titles = ("learned learning rate", "outer loss (loss after the inner steps)")
-        for axes, limit, title in zip((self.left, self.right), limits, titles, strict=True):
+        for axes, title in zip((self.left, self.right), titles, strict=True):
             axes.clear()
-            axes.set(xlim=(-0.02 * longest, 1.02 * longest), yscale="log", ylim=limit, title=title, xlabel="outer step")
+            axes.set(xlim=(-0.02 * longest, 1.02 * longest), yscale="log", xlabel="outer step")
+            axes.set_title(title, y=1.02)
+            axes.yaxis.set_minor_locator(NullLocator())
             axes.grid(alpha=0.25)
-        if limits[0][1] < 1e3 * limits[0][0]:
-            self.left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            self.left.yaxis.set_major_formatter("{x:g}")
-            self.left.yaxis.set_minor_formatter(NullFormatter())
         self.lines = [
             axes.plot([], [], STYLES[style % len(STYLES)], color=COLOURS[number % len(COLOURS)], lw=2, animated=True)[0]
             for axes, number, style in _styles(self.left, self.right, runs, first)
         ]
         self._annotate(runs, first)
-        self.canvas.draw()
-        self.background = self.canvas.copy_from_bbox(self.figure.bbox)
 
     def _annotate(self, runs: list[Run], first: int) -> None:
         for legend in self.figure.legends:
@@ -77,14 +83,14 @@ class TrajectoryPlot:
         handles = []
         for number, run in enumerate(runs, start=first):
             colour = COLOURS[number % len(COLOURS)]
-            (handle,) = self.left.plot([], [], "-", color=colour, lw=2, label=_legend(run))
-            handles.append(handle)
+            mark = {"marker": "X", "ms": 10, "mec": "black", "clip_on": False, "zorder": 5} if run.error else {}
+            handles += self.left.plot([], [], "-", color=colour, lw=2, label=_legend(run), **mark)
             if run.error:
                 x, y = _end(run)
-                self.left.plot([x], [y], "X", color=colour, ms=11, mec="black", clip_on=False, zorder=5)
-        bests = dict.fromkeys(best for run in runs if (best := best_rate(run.settings)))
-        for style, best in zip(STYLES[1:] * SHOWN, bests, strict=False):
-            name = f"best rate {best:.3g}"
+                self.left.plot([x], [y], "-", color=colour, **mark)
+        bests = {run.settings.inner_steps: best for run in runs if (best := best_rate(run.settings))}
+        for style, (inner_steps, best) in zip(STYLES[1:] * SHOWN, bests.items(), strict=False):
+            name = f"best rate for K = {inner_steps}: {best:.3g}"
             handles.append(self.left.axhline(best, color="#555555", ls=style, lw=1.2, label=name))
         columns = 1 if len(handles) < 3 else 2
         rows = -(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns)
@@ -109,13 +115,15 @@ class TrajectoryPlot:
     def _message(self, text: str, colour: str) -> None:
         box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
         text = "\n".join(textwrap.wrap(text, 48, max_lines=7))
-        where = {"transform": self.left.transAxes, "ha": "center", "va": "center"}
-        self.left.text(0.5, 0.3, text, color=colour, bbox=box, fontsize=9, animated=True, **where)
+        where = {"transform": self.left.transAxes, "ha": "center", "va": "bottom"}
+        self.left.text(0.5, 0.06, text, color=colour, bbox=box, fontsize=9, animated=True, **where)
 
 
 def _legend(run: Run) -> str:
     curves = list(run.records[0].rates) if run.records else []
     styles = ("solid", "dashed", "dash-dotted", "dotted")
+    if run.error:
+        return f"{label(run.settings)}: ended at outer step {_end(run)[0]}"
     if len(curves) < 2:
         return label(run.settings)
     return f"{label(run.settings)}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"
@@ -179,7 +187,7 @@ def _inside(inner, outer) -> bool:
 
 def _widen(limits) -> tuple[float, float]:
     """Room to grow, a quarter of the range on either side, so that the axes are not drawn again with each new point."""
-    room = 1.5 * (limits[1] / limits[0]) ** 0.25
+    room = 1.7 * (limits[1] / limits[0]) ** 0.25
     return limits[0] / room, limits[1] * room
 
 

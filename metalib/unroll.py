@@ -9,6 +9,7 @@ The outer loss is a function of the meta-parameters only; `meta_step` gives it i
 """
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -48,6 +49,21 @@ def draw(settings: Settings, generator: torch.Generator) -> Task:
 def fresh_leaves(weights: Weights) -> Weights:
     """The same values in new tensors without a history: what cuts one outer step from the next."""
     return {name: w.detach().clone().requires_grad_() for name, w in weights.items()}
+
+
+@contextmanager
+def one_thread():
+    """Compute on one CPU thread, and give the others back afterwards.
+
+    The workbook's tensors are too small to share out. On a busy machine, waiting for a second thread was measured to
+    make an outer step of the classifier twenty times slower.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def unroll(settings: Settings, meta: Meta, weights: Weights, task: Task) -> Unrolled:

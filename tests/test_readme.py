@@ -1,0 +1,87 @@
+"""The README tells the truth: its commands, its example, its tables and its links."""
+
+import ast
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FILES = re.findall(r"`(\w+\.py)`", README[README.index("## The module") : README.index("## Tests")])
+
+
+def test_the_example_prints_what_stands_below_it():
+    code, output = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, flags=re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == output
+
+
+def test_every_link_and_picture_is_there():
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", README) if not target.startswith("https://")]
+    assert len(targets) >= 8
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_every_notebook_is_in_the_map():
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        assert f"(notebooks/{path.name})" in README
+
+
+def test_both_commands_start_with_one_line_each():
+    first = "notebooks/00-a-learning-rate-can-be-learned.ipynb"
+    assert f"\npip install -e . && jupyter lab --LabApp.default_url=/lab/tree/{first}\n" in README
+    assert (ROOT / first).exists()
+    assert '\npip install -e ".[test]" && pytest\n' in README
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason=".ci/run is a bash script")
+def test_ci_takes_its_test_command_from_the_readme():
+    script = (ROOT / ".ci/run").read_text()
+    (pattern,) = re.findall(r"grep -m 1 -x '(.*)' README.md", script)
+    found = subprocess.check_output(["grep", "-m", "1", "-x", pattern, "README.md"], cwd=ROOT, text=True)
+    assert found == 'pip install -e ".[test]" && pytest\n'
+
+
+def test_the_list_of_files_is_complete_and_in_reading_order():
+    """A file imports only files above it."""
+    assert sorted(FILES) == sorted(path.name for path in (ROOT / "metalib").glob("*.py") if path.name != "__init__.py")
+    for place, name in enumerate(FILES):
+        tree = ast.parse((ROOT / "metalib" / name).read_text(encoding="utf-8"))
+        imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        ours = [module.removeprefix("metalib.") + ".py" for module in imported if module.startswith("metalib.")]
+        assert set(ours) <= set(FILES[:place]), name
+
+
+def test_the_packages_own_list_is_the_same():
+    import metalib
+
+    listed = re.findall(r"\w+", metalib.__doc__[metalib.__doc__.index("order:") :])[1:]
+    assert [f"{name}.py" for name in listed] == FILES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_stay_small_enough_to_read(name):
+    assert len((ROOT / "metalib" / name).read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_importing_metalib_does_no_work():
+    """No torch, no Matplotlib, no widgets until a file is asked for."""
+    code = "import sys, metalib; print(sorted({'torch', 'matplotlib', 'ipywidgets'} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def test_no_private_torch_api_is_used():
+    for path in [*(ROOT / "metalib").glob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                assert isinstance(node.value, ast.Name) and node.value.id == "self", f"{path.name}: {node.attr}"
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("torch"):
+                assert not any(part.startswith("_") for part in node.module.split("."))
