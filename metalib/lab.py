@@ -61,7 +61,7 @@ class TrajectoryLab:
         self.halt = widgets.Button(description="Stop", icon="stop", layout=button, disabled=True)
         self.wipe = widgets.Button(description="Clear", icon="trash", layout=button)
         self.bar = widgets.IntProgress(max=1, layout=widgets.Layout(width="300px"))
-        self.status = widgets.HTML("ready")
+        self.status = widgets.HTML("ready").add_class("lab-status")
         self.hint = widgets.HTML()
         self.image = widgets.Image(
             value=self.plot.png([]), format="png", layout=widgets.Layout(max_width="100%", width="960px")

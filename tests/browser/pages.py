@@ -86,8 +86,7 @@ class LabPanel:
         self.panel = page.locator(".trajectory-lab")
         self.image = self.panel.locator("img.trajectory-plot")
         self.run, self.stop, self.clear = map(self._button, ("Run", "Stop", "Clear"))
-        row = self.panel.locator(".widget-hbox", has=page.get_by_role("button", name="Run"))
-        self.status = row.locator(".widget-html-content")
+        self.status = self.panel.locator(".lab-status .widget-html-content")
         self.bar = self.panel.locator(".progress-bar")
 
     def _button(self, name: str):
