@@ -62,6 +62,8 @@ def expect_error(kind: type[Exception], fragment: str):
     except kind as error:
         if fragment not in str(error):
             raise AssertionError(f"expected a message with {fragment!r}, got: {error}") from error
-        print(f"{type(error).__name__}: {fragment}")
+        before = "" if str(error).startswith(fragment) else "… "
+        after = "" if str(error).rstrip(".").endswith(fragment) else " …"
+        print(f"{type(error).__name__}: {before}{fragment}{after}")
     else:
         raise AssertionError(f"expected {kind.__name__} with {fragment!r}, but nothing was raised")

@@ -37,34 +37,11 @@ def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: 
     axes.set(xlabel=xlabel, ylabel=ylabel, **scales)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
-    return _picture(figure, text)
+    return picture(figure, text)
 
 
-# Each verdict has a colour and its word is always written out.
-VERDICT_COLOURS = {
-    "right": "#BFE3D0", "wrong": "#F6C9A8", "cut": "#F5E6A3", "raises": "#E8B9CF",
-    "independent": "#DDDDDD", "nan": "#C9D6EE",
-}  # fmt: skip
-
-
-def verdicts(rows: dict[str, list[str]], columns: list[str], text: str) -> Picture:
-    """A table of verdicts: one row a version, one column a setting."""
-    figure = Figure(figsize=(1.7 + 1.15 * len(columns), 0.7 + 0.34 * len(rows)), dpi=100, facecolor="white")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.axis("off")
-    colours = [["white", *(VERDICT_COLOURS[verdict] for verdict in row)] for row in rows.values()]
-    table = axes.table(
-        [[name, *row] for name, row in rows.items()], cellColours=colours, colLabels=["", *columns],
-        colWidths=[1.7, *[1.15] * len(columns)], cellLoc="center", bbox=(0.01, 0.01, 0.98, 0.98),
-    )  # fmt: skip
-    table.auto_set_font_size(False)
-    table.set_fontsize(9)
-    for cell in table.get_celld().values():
-        cell.set_edgecolor("white")
-    return _picture(figure, text)
-
-
-def _picture(figure: Figure, text: str) -> Picture:
+def picture(figure: Figure, text: str) -> Picture:
+    """A finished figure with its text."""
     file = io.BytesIO()
     FigureCanvasAgg(figure).print_png(file)
     return Picture(file.getvalue(), text)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator
 
 from metalib.describe import best_rate, is_cut, label, sentence
 from metalib.figures import COLOURS, STYLES, Picture
@@ -55,9 +55,7 @@ class TrajectoryPlot:
         self.wanted, self.limits = wanted, tuple(map(_widen, limits))
         for axes, limit in zip((self.left, self.right), self.limits, strict=True):
             axes.set_ylim(limit)
-            narrow = limit[1] < 1e3 * limit[0]
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
-            axes.yaxis.set_major_formatter("{x:g}" if narrow else LogFormatterSciNotation())
+            _set_ticks(axes.yaxis, limit[1] / limit[0])
         self.canvas.draw()
         self.background = self.canvas.copy_from_bbox(self.figure.bbox)
 
@@ -71,10 +69,10 @@ class TrajectoryPlot:
             axes.set_title(title, y=1.02)
             axes.yaxis.set_minor_locator(NullLocator())
             axes.grid(alpha=0.25)
-        self.lines = [
-            axes.plot([], [], STYLES[style % len(STYLES)], color=COLOURS[number % len(COLOURS)], lw=2, animated=True)[0]
-            for axes, number, style in _styles(self.left, self.right, runs, first)
-        ]
+        self.lines = []
+        for axes, number, style in _styles(self.left, self.right, runs, first):
+            look = {"color": COLOURS[number % len(COLOURS)], "lw": _width(number - first)}
+            self.lines += axes.plot([], [], STYLES[style % len(STYLES)], animated=True, **look)
         self._annotate(runs, first)
 
     def _annotate(self, runs: list[Run], first: int) -> None:
@@ -84,7 +82,8 @@ class TrajectoryPlot:
         for number, run in enumerate(runs, start=first):
             colour = COLOURS[number % len(COLOURS)]
             mark = {"marker": "X", "ms": 10, "mec": "black", "clip_on": False, "zorder": 5} if run.error else {}
-            handles += self.left.plot([], [], "-", color=colour, lw=2, label=_legend(run), **mark)
+            look = mark | {"color": colour, "lw": _width(number - first)}
+            handles += self.left.plot([], [], "-", label=_legend(run), **look)
             if run.error:
                 x, y = _end(run)
                 self.left.plot([x], [y], "-", color=colour, **mark)
@@ -119,6 +118,11 @@ class TrajectoryPlot:
         self.left.text(0.5, 0.06, text, color=colour, bbox=box, fontsize=9, animated=True, **where)
 
 
+def _width(place: int) -> float:
+    """Later lines are thinner, so that one which lies exactly on an earlier one hides only its middle."""
+    return 4 - 0.4 * place
+
+
 def _legend(run: Run) -> str:
     curves = list(run.records[0].rates) if run.records else []
     styles = ("solid", "dashed", "dash-dotted", "dotted")
@@ -136,6 +140,13 @@ def _end(run: Run) -> tuple[int, float]:
         if math.isfinite(rate) and rate > 0:
             return record.step, rate
     return 0, run.settings.start_rate
+
+
+def _set_ticks(axis, ratio: float) -> None:
+    """Plain numbers while the axis spans less than three decades, and more of them the less it spans."""
+    subs = range(1, 10) if ratio < 6 else (1, 2, 5) if ratio < 1e3 else (1,)
+    axis.set_major_locator(MaxNLocator(5) if ratio < 2.5 else LogLocator(subs=subs))
+    axis.set_major_formatter("{x:g}" if ratio < 1e3 else LogFormatterSciNotation())
 
 
 def _styles(left, right, runs: list[Run], first: int):
@@ -187,7 +198,7 @@ def _inside(inner, outer) -> bool:
 
 def _widen(limits) -> tuple[float, float]:
     """Room to grow, a quarter of the range on either side, so that the axes are not drawn again with each new point."""
-    room = 1.7 * (limits[1] / limits[0]) ** 0.25
+    room = 1.25 * (limits[1] / limits[0]) ** 0.25
     return limits[0] / room, limits[1] * room
 
 

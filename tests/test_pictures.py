@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from metalib.describe import best_rate, expect_error, is_cut, label, sentence
-from metalib.figures import COLOURS, VERDICT_COLOURS, lines, show, verdicts
+from metalib.figures import COLOURS, lines, show
+from metalib.grid import VERDICT_COLOURS, verdict_rows, verdict_table
 from metalib.referee import VERDICTS
 from metalib.settings import Settings
 from metalib.train import Record, Run, complete
@@ -77,7 +78,10 @@ def test_is_cut():
 def test_expect_error_prints_class_and_fragment(capsys):
     with expect_error(ValueError, "too large"):
         raise ValueError("17 is too large for a cat")
-    assert capsys.readouterr().out == "ValueError: too large\n"
+    assert capsys.readouterr().out == "ValueError: … too large …\n"
+    with expect_error(ValueError, "17 is too large"):
+        raise ValueError("17 is too large.")
+    assert capsys.readouterr().out == "ValueError: 17 is too large\n"
 
 
 def test_expect_error_insists():
@@ -153,9 +157,17 @@ def test_lines_and_verdicts_draw_what_they_are_given():
     picture = lines([1, 2, 5], {"a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 1.0]}, "text", xlabel="x", ylabel="y", log="y")
     assert all(of_colour(pixels(picture.png), colour) > 100 for colour in COLOURS[:2])
     assert picture.text == "text"
-    table = pixels(verdicts({"one": ["right", "cut"], "two": ["raises", "right"]}, ["K = 1", "K = 2"], "t").png)
+
+
+def test_the_table_of_verdicts():
+    rows = verdict_rows(["in_place_clone", "first_order"])
+    assert rows["in_place_clone"] == ["right", "right", "right", "right", "raises", "raises"]
+    picture = verdict_table(rows | {"detach": ["cut"] * 6})
+    assert picture.text.splitlines()[1] == "first_order: right, wrong, wrong, right, wrong, wrong"
+    table = pixels(picture.png)
     share = {verdict: of_colour(table, colour) for verdict, colour in VERDICT_COLOURS.items()}
-    assert share["right"] > 1.7 * share["cut"] > 1000 and share["raises"] > 1000 and share["nan"] < 100
+    assert share["right"] > share["cut"] * 0.9 > 1000 and share["wrong"] > 1.7 * share["raises"] > 1000
+    assert share["independent"] < 300
     assert set(VERDICT_COLOURS) == set(VERDICTS)
 
 

@@ -1,5 +1,6 @@
 """What the browser tests do with a page: open a notebook, run its cells, work the trajectory lab."""
 
+import base64
 import re
 import time
 
@@ -96,13 +97,15 @@ class LabPanel:
         return self.panel.get_by_label(description)
 
     def plot(self) -> bytes:
-        """The PNG that the browser shows now."""
-        return bytes(
+        """The PNG that the browser shows now. It comes here as one string: an array of numbers would take a second."""
+        return base64.b64decode(
             self.image.evaluate(
                 """async image => {
                     for (let tries = 1; ; tries++) {
-                        try { return Array.from(new Uint8Array(await (await fetch(image.src)).arrayBuffer())) }
-                        catch (error) { if (tries > 50) throw error }  // replaced by the next frame meanwhile
+                        try {
+                            const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer())
+                            return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''))
+                        } catch (error) { if (tries > 50) throw error }  // replaced by the next frame meanwhile
                         await new Promise(again => setTimeout(again, 5))
                     }
                 }"""
