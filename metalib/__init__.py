@@ -1,7 +1,7 @@
 """Learning a learning rate in PyTorch: the module behind the notebooks. Read its files in this order:
 
 problems, rates, versions, settings, unroll, differences, referee, train, describe, figures, grid,
-trajectory, controls, lab
+axes, trajectory, controls, lab
 """
 
 __version__ = "0.1.0"

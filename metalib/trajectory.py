@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
+from metalib.axes import drawable, inside, limits, set_ticks, widen
 from metalib.describe import best_rate, is_cut, label, sentence
 from metalib.figures import COLOURS, STYLES, Picture
 from metalib.train import Run
@@ -48,14 +49,14 @@ class TrajectoryPlot:
         """Draw all that stays from frame to frame, when it has changed; `first` numbers the first run's colour."""
         wanted = [first] + [(run.settings, run.error, bool(run.records), is_cut(run)) for run in runs]
         limits = (_rate_limits(runs), _loss_limits(runs))
-        if wanted == self.wanted and all(map(_inside, limits, self.limits)):
+        if wanted == self.wanted and all(map(inside, limits, self.limits)):
             return
         if wanted != self.wanted:
             self._set_up(runs, first)
-        self.wanted, self.limits = wanted, tuple(map(_widen, limits))
+        self.wanted, self.limits = wanted, tuple(map(widen, limits))
         for axes, limit in zip((self.left, self.right), self.limits, strict=True):
             axes.set_ylim(limit)
-            _set_ticks(axes.yaxis, limit[1] / limit[0])
+            set_ticks(axes.yaxis, limit[1] / limit[0])
         self.canvas.draw()
         self.background = self.canvas.copy_from_bbox(self.figure.bbox)
 
@@ -142,13 +143,6 @@ def _end(run: Run) -> tuple[int, float]:
     return 0, run.settings.start_rate
 
 
-def _set_ticks(axis, ratio: float) -> None:
-    """Plain numbers while the axis spans less than three decades, and more of them the less it spans."""
-    subs = range(1, 10) if ratio < 6 else (1, 2, 5) if ratio < 1e3 else (1,)
-    axis.set_major_locator(MaxNLocator(5) if ratio < 2.5 else LogLocator(subs=subs))
-    axis.set_major_formatter("{x:g}" if ratio < 1e3 else LogFormatterSciNotation())
-
-
 def _styles(left, right, runs: list[Run], first: int):
     """(axes, colour number, style number) of every line: first a run's rates, then its outer loss."""
     for number, run in enumerate(runs, start=first):
@@ -162,44 +156,18 @@ def _curves(runs: list[Run]):
     for run in runs:
         steps = [record.step for record in run.records]
         for curve in run.records[0].rates if run.records else ["rate"]:
-            yield steps, _drawable(record.rates[curve] for record in run.records)
-        yield steps, _drawable(record.meta_loss for record in run.records)
-
-
-def _drawable(values) -> list[float]:
-    return [value if math.isfinite(value) and value > 0 else math.nan for value in values]
-
-
-def _limits(values, low: float, high: float) -> tuple[float, float]:
-    """The range of the drawable values, or the given one when there is none.
-
-    It ends six decades from their median, or one run that explodes would flatten all others.
-    """
-    values = sorted(value for value in _drawable(values) if not math.isnan(value))
-    if not values:
-        return low, high
-    median = values[len(values) // 2]
-    return max(values[0], median * 1e-6), min(values[-1], median * 1e6)
+            yield steps, drawable(record.rates[curve] for record in run.records)
+        yield steps, drawable(record.meta_loss for record in run.records)
 
 
 def _rate_limits(runs):
     rates = [rate for run in runs for record in run.records for rate in record.rates.values()]
     marks = [run.settings.start_rate for run in runs] + [best for run in runs if (best := best_rate(run.settings))]
-    return _limits(rates + marks, 0.05, 1.0)
+    return limits(rates + marks, 0.05, 1.0)
 
 
 def _loss_limits(runs):
-    return _limits([record.meta_loss for run in runs for record in run.records], 0.1, 1.0)
-
-
-def _inside(inner, outer) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _widen(limits) -> tuple[float, float]:
-    """Room to grow, a quarter of the range on either side, so that the axes are not drawn again with each new point."""
-    room = 1.25 * (limits[1] / limits[0]) ** 0.25
-    return limits[0] / room, limits[1] * room
+    return limits([record.meta_loss for run in runs for record in run.records], 0.1, 1.0)
 
 
 def trajectories(runs: Iterable[Run]) -> Picture:
