@@ -121,7 +121,7 @@ class TrajectoryPlot:
 
 def _width(place: int) -> float:
     """Later lines are thinner, so that one which lies exactly on an earlier one hides only its middle."""
-    return 4 - 0.4 * place
+    return 3.2 - 0.3 * place
 
 
 def _legend(run: Run) -> str:
