@@ -7,24 +7,42 @@ from metalib.rates import RATES
 from metalib.settings import Settings, devices
 from metalib.versions import VERSIONS
 
+HELP = {
+    "version": "how the inner loop updates the weights",
+    "problem": "what the weights are fitted to",
+    "rate": "what is learned: one rate, a rate for each tensor, or a rate from the loss",
+    "inner_steps": "updates of the weights before the outer loss is taken",
+    "outer_steps": "updates of the learned rate, from 1 to 10,000",
+    "device": "where every tensor of the run lives",
+    "start_rate": "the learning rate at the first outer step, above 0",
+    "meta_rate": "the step size of Adam on the meta-parameters, above 0",
+    "seed": "chooses data and initial weights, from 0",
+    "carry": "start each outer step with the weights that the last one ended with",
+}
+
 
 def controls(settings: Settings) -> dict[str, widgets.Widget]:
     """One control for each setting that the lab offers, by the setting's name."""
-    wide = {"style": {"description_width": "95px"}, "layout": widgets.Layout(width="275px")}
     here = [name for name, reason in devices().items() if not reason]
+
+    def make(kind, name, description, width="265px", **options):
+        style, layout = {"description_width": "95px"}, widgets.Layout(width=width)
+        return kind(description=description, tooltip=HELP[name], style=style, layout=layout, **options)
+
     made = {
-        "version": widgets.Dropdown(options=list(VERSIONS), description="Version", **wide),
-        "problem": widgets.Dropdown(options=list(PROBLEMS), description="Problem", **wide),
-        "rate": widgets.Dropdown(options=list(RATES), description="Rate model", **wide),
-        "device": widgets.Dropdown(options=here, description="Device", **wide),
-        "inner_steps": widgets.IntSlider(min=1, max=20, description="Inner steps K", **wide),
-        "outer_steps": widgets.BoundedIntText(min=1, max=10_000, description="Outer steps", **wide),
-        "start_rate": widgets.FloatText(description="Start rate", **wide),
-        "meta_rate": widgets.FloatText(description="Meta rate", **wide),
-        "seed": widgets.BoundedIntText(min=0, max=2**32 - 1, description="Seed", **wide),
-        "carry": widgets.Checkbox(description="Carry weights over", indent=False, layout=widgets.Layout(width="180px")),
+        "version": make(widgets.Dropdown, "version", "Version", options=list(VERSIONS)),
+        "problem": make(widgets.Dropdown, "problem", "Problem", "310px", options=list(PROBLEMS)),
+        "rate": make(widgets.Dropdown, "rate", "Rate model", options=list(RATES)),
+        "inner_steps": make(widgets.IntSlider, "inner_steps", "Inner steps K", min=1, max=20),
+        "outer_steps": make(widgets.BoundedIntText, "outer_steps", "Outer steps", "310px", min=1, max=10_000),
+        "device": make(widgets.Dropdown, "device", "Device", options=here),
+        "start_rate": make(widgets.FloatText, "start_rate", "Start rate"),
+        "meta_rate": make(widgets.FloatText, "meta_rate", "Meta rate", "310px"),
+        "seed": make(widgets.BoundedIntText, "seed", "Seed", min=0, max=2**32 - 1),
+        "carry": make(widgets.Checkbox, "carry", "Carry weights over", indent=False),
     }
     made["inner_steps"].max = max(20, settings.inner_steps)
+    made["outer_steps"].max = max(10_000, settings.outer_steps)
     for name, control in made.items():
         control.value = getattr(settings, name)
     return made

@@ -153,13 +153,15 @@ class TrajectoryLab:
         self.runs.append(run)
         self._stop.clear()
         self._lock(True)
+        self._say("starting", "info")
         try:
+            await asyncio.sleep(0)
             await self._follow(run)
         except Exception as error:  # a choice that fails is shown as a sentence, never as a traceback
             run.error = explain(error)
         finally:
-            self._lock(False)
             self._finish(run)
+            self._lock(False)
         return run
 
     async def _follow(self, run: Run) -> None:

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullLocator
 from metalib.axes import drawable, inside, limits, set_ticks, widen
 from metalib.describe import best_rate, is_cut, label, sentence
 from metalib.figures import COLOURS, STYLES, Picture
+from metalib.settings import Settings
 from metalib.train import Run
 
 SHOWN = 7  # runs in one picture; the palette has no more colours
@@ -62,7 +63,7 @@ class TrajectoryPlot:
 
     def _set_up(self, runs: list[Run], first: int) -> None:
         """New axes, lines and legend. Titles have a fixed place and axes no minor ticks: both would double the cost."""
-        longest = max((run.settings.outer_steps for run in runs), default=200)
+        longest = max([len(run.records) for run in runs] + [run.settings.outer_steps for run in runs[-1:]], default=200)
         titles = ("learned learning rate", "outer loss (loss after the inner steps)")
         for axes, title in zip((self.left, self.right), titles, strict=True):
             axes.clear()
@@ -72,7 +73,8 @@ class TrajectoryPlot:
             axes.grid(alpha=0.25)
         self.lines = []
         for axes, number, style in _styles(self.left, self.right, runs, first):
-            look = {"color": COLOURS[number % len(COLOURS)], "lw": _width(number - first)}
+            width = _width(number - first) if axes is self.left else 1.2  # losses are noisy: thick lines would merge
+            look = {"color": COLOURS[number % len(COLOURS)], "lw": width}
             self.lines += axes.plot([], [], STYLES[style % len(STYLES)], animated=True, **look)
         self._annotate(runs, first)
 
@@ -88,11 +90,12 @@ class TrajectoryPlot:
             if run.error:
                 x, y = _end(run)
                 self.left.plot([x], [y], "-", color=colour, **mark)
-        bests = {run.settings.inner_steps: best for run in runs if (best := best_rate(run.settings))}
-        for style, (inner_steps, best) in zip(STYLES[1:] * SHOWN, bests.items(), strict=False):
-            name = f"best rate for K = {inner_steps}: {best:.3g}"
+        bests = {_best_name(run.settings): best for run in runs if (best := best_rate(run.settings))}
+        for style, (name, best) in zip(STYLES[1:] * SHOWN, bests.items(), strict=False):
+            name = f"{name}: {best:.3g}"
             handles.append(self.left.axhline(best, color="#555555", ls=style, lw=1.2, label=name))
-        columns = 1 if len(handles) < 3 else 2
+        longest = max((len(line) for handle in handles for line in handle.get_label().split("\n")), default=0)
+        columns = 1 if len(handles) < 3 or longest > 70 else 2
         rows = -(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns)
         self._resize(rows)
         if handles:
@@ -110,7 +113,7 @@ class TrajectoryPlot:
         height = plot + legend
         self.figure.set_size_inches(width, height)
         for axes, start in ((self.left, 0.06), (self.right, 0.565)):
-            axes.set_position((start, (legend + 0.5) / height, 0.42, (plot - 0.85) / height))
+            axes.set_position((start, (legend + 0.5) / height, 0.415, (plot - 0.85) / height))
 
     def _message(self, text: str, colour: str) -> None:
         box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
@@ -121,7 +124,11 @@ class TrajectoryPlot:
 
 def _width(place: int) -> float:
     """Later lines are thinner, so that one which lies exactly on an earlier one hides only its middle."""
-    return 3.2 - 0.3 * place
+    return 3.2 - 0.2 * place
+
+
+def _best_name(settings: Settings) -> str:
+    return f"best rate for {settings.problem}, K = {settings.inner_steps}"
 
 
 def _legend(run: Run) -> str:
