@@ -131,7 +131,7 @@ SHOWN = {  # what each notebook must really have printed: the errors and the num
     "00": [
         "from 0.01 the rate goes to 0.48; from 0.1 the rate goes to 0.49; from 0.4 the rate goes to 0.48",
         "n / (2n + 8) = 0.4808; found by integration: 0.4808",
-        "K = 20 from 0.01: first meta-gradient -0.47, last -0.0030",
+        "K = 10 from 0.01: first meta-gradient -0.40, last -0.0036",
     ],
     "02": [
         "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation",
@@ -176,8 +176,8 @@ SHOWN = {  # what each notebook must really have printed: the errors and the num
         "ImportError: cannot import name '_stateless'",
         "seed 1: alpha -0.414 → -0.395; first loss: printed 0.72, is 7.19; .grad grew to 17 times its size",
         "K = 5: right",
-        "held-out loss 1.11 → 1.10, rate 0.1 → 0.21",
-        "held-out loss 1.11 → 1.17, rate 0.1 → 0.03",
+        "held-out loss 1.11 → 1.10, rate 0.1 → 0.23",
+        "held-out loss 1.11 → 1.15, rate 0.1 → 0.04",
         "ln 3 = 1.0986",
     ],
 }
