@@ -179,6 +179,41 @@ def test_clear_forgets_what_is_finished_and_keeps_what_runs():
     in_a_loop(scenario)
 
 
+def test_clear_keeps_the_run_that_runs_and_not_an_older_one():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=2)
+        await lab.run()
+        lab.controls["outer_steps"].value = 10_000
+        lab.press_run()
+        await until(lambda: len(lab.runs) == 2 and lab.runs[1].records)
+        lab.wipe.click()
+        assert [run.settings.outer_steps for run in lab.runs] == [10_000]
+        lab.halt.click()
+        await until(lambda: not lab.running)
+
+    in_a_loop(scenario)
+
+
+def test_a_stop_that_came_too_late_does_not_stop_the_next_run():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=3)
+        lab.stop()
+        assert len((await lab.run()).records) == 3
+
+    in_a_loop(scenario)
+
+
+def test_pictures_arrive_while_it_runs():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=3)
+        seen = []
+        lab.image.observe(lambda change: seen.append(len(lab.runs[0].records)), "value")
+        await lab.run()
+        assert seen[0] == 1 and seen[-1] == 3
+
+    in_a_loop(scenario)
+
+
 def test_a_new_lab_stops_the_loop_of_an_old_one():
     async def scenario():
         old = TrajectoryLab(outer_steps=10_000)

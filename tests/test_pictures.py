@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from metalib.axes import limits
 from metalib.describe import best_rate, expect_error, is_cut, label, sentence
 from metalib.figures import COLOURS, lines, show
 from metalib.grid import VERDICT_COLOURS, verdict_rows, verdict_table
@@ -73,6 +74,9 @@ def test_is_cut():
     assert is_cut(run_of([0.1], gradient=None))
     assert not is_cut(run_of([0.1], gradient=0.0))
     assert not is_cut(Run(Settings()))
+    partly = run_of([0.1, 0.1])
+    partly.records[1].meta_gradient["other"] = None
+    assert not is_cut(partly)
 
 
 def test_expect_error_prints_class_and_fragment(capsys):
@@ -125,6 +129,19 @@ def test_a_run_that_raised_leaves_a_mark_and_a_message():
     without, with_mark = (pixels(trajectories([run]).png) for run in (quiet, raised))
     assert of_colour(with_mark, COLOURS[0]) > of_colour(without, COLOURS[0]) + 30
     assert of_colour(with_mark, "#8B0000") > 50 > of_colour(without, "#8B0000")
+
+
+def test_the_mark_stands_where_the_run_died():
+    plot = TrajectoryPlot()
+    plot.png([run_of([0.1, 0.2, 0.3, math.inf], error="it diverged")])
+    marks = [(*line.get_xdata(), *line.get_ydata()) for line in plot.left.lines if line.get_marker() == "X"]
+    assert (2, 0.3) in marks
+
+
+def test_one_explosion_does_not_flatten_the_other_runs():
+    assert limits([1.0] * 9 + [2.0], 0.1, 1.0) == (1.0, 2.0)
+    assert limits([1.0] * 9 + [1e30, math.inf, math.nan, 0.0], 0.1, 1.0) == (1.0, 1e6)
+    assert limits([math.nan], 0.1, 1.0) == (0.1, 1.0)
 
 
 def test_a_cut_run_says_so_in_the_picture():

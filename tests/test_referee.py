@@ -35,6 +35,15 @@ class WrongBackward(torch.autograd.Function):
         return upstream * 3 * x**2 * 1.001
 
 
+class SlightlyWrongBackward(WrongBackward):
+    """Off by a part in a hundred thousand."""
+
+    @staticmethod
+    def backward(ctx, upstream):
+        (x,) = ctx.saved_tensors
+        return upstream * 3 * x**2 * 1.00001
+
+
 class ZeroBackward(WrongBackward):
     @staticmethod
     def backward(ctx, upstream):
@@ -46,6 +55,8 @@ STEPS = {
         cube,
         lambda meta: torch.exp(5 * meta["rate"]).sin(),
         lambda meta: (meta["rate"] - 0.3) ** 4,
+        lambda meta: meta["rate"] + 40 * (meta["rate"] - 0.300004).relu() ** 1.5,  # bends a hair's breadth away
+        lambda meta: torch.nn.functional.elu(1e3 * (meta["rate"] - 0.300004)) + meta["rate"],
         lambda meta: (meta["rate"] - 0.29).relu(),  # a kink, but not here
         lambda meta: (meta["rate"] - 0.3) ** 2,  # a true zero: the value depends, the slope is 0
         lambda meta: 1e-9 * meta["rate"] ** 3,
@@ -66,6 +77,7 @@ STEPS = {
     ],
     "wrong": [
         lambda meta: WrongBackward.apply(meta["rate"]),
+        lambda meta: SlightlyWrongBackward.apply(meta["rate"]),
         lambda meta: meta["rate"] ** 2 + meta["rate"].detach() ** 2,  # half of it is cut
         lambda meta: meta["rate"] - meta["rate"].detach() + 1,  # claims 1 where the value does not move
     ],

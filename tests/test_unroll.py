@@ -87,6 +87,14 @@ def test_unroll_leaves_weights_and_meta_parameters_as_they_are():
     assert all(w.grad is None for w in weights.values())
 
 
+def test_what_each_step_saw_is_kept_without_a_graph():
+    settings = Settings(problem="classifier", rate="from loss", inner_steps=3)
+    generator, weights, meta = begin(settings)
+    run = unroll(settings, meta, weights, draw(settings, generator))
+    seen = [*run.inner_losses, *(rate for rates in run.rates for rate in rates.values())]
+    assert len(seen) == 3 + 3 * 4 and not any(tensor.requires_grad for tensor in seen)
+
+
 def test_fresh_leaves_share_neither_history_nor_storage():
     w = torch.ones(2, requires_grad=True)
     (leaf,) = fresh_leaves({"w": w * 2}).values()
