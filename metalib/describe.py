@@ -11,10 +11,10 @@ def label(settings: Settings) -> str:
     """A run's name in a legend: what usually tells runs apart, then whatever else is not the default."""
     words = [settings.version, f"K = {settings.inner_steps}", f"start {settings.start_rate:g}"]
     default = Settings()
-    for name in ("problem", "rate", "meta_rate", "seed", "device"):
+    for name in ("problem", "rate", "meta_rate", "seed", "device", "dtype", "truncation"):
         value = getattr(settings, name)
         if value != getattr(default, name):
-            words.append(value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}")
+            words.append(value if isinstance(value, str) else f"{name.replace('_', ' ')} {value}")
     return ", ".join(words + ["weights carried over"] * settings.carry)
 
 
@@ -41,7 +41,7 @@ def sentence(run: Run) -> str:
         f"{curve + ' ' if len(first.rates) > 1 else ''}{rate:.3g} → {last.rates[curve]:.3g}"
         for curve, rate in first.rates.items()
     )
-    text = f"{name}: rate {moves} in {len(run.records)} outer steps"
+    text = f"{name}: rate {moves} in {len(run.records)} outer step{'s' * (len(run.records) > 1)}"
     if is_cut(run):
         text += "; no gradient reaches the rate"
     best = best_rate(run.settings)

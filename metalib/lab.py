@@ -5,7 +5,7 @@
     await lab.run()      # the same as pressing Run, for a cell that wants the result
     lab.picture()        # the static picture of the runs so far, for show()
 
-A thin shell: `train` computes, `figures` draws. The outer loop runs as a task on the kernel's own event loop and gives
+A thin shell: `train` computes, `trajectory` draws. The outer loop is a task on the kernel's own event loop and gives
 way after every outer step, so the page and the kernel stay responsive. Everything goes to the page through widgets'
 synced values; an Output widget would show nothing when a button's callback, and not the cell, started the task.
 """
@@ -37,7 +37,7 @@ class TrajectoryLab:
     """The widget. Takes the fields of `Settings` as keywords and starts with them.
 
     `runs` holds every run so far, the broken ones too, until Clear; the plot shows the last seven. Making a new lab
-    stops the loop of an earlier one, so that re-running a cell leaves nothing behind.
+    stops the loop of an earlier one, so that re-running a cell leaves nothing running.
     """
 
     def __init__(self, **settings):
@@ -68,21 +68,16 @@ class TrajectoryLab:
         ).add_class("trajectory-plot")
         self.go.on_click(lambda _: self.press_run())
         self.halt.on_click(lambda _: self.stop())
-        self.wipe.on_click(lambda _: self.clear())
+        self.wipe.on_click(lambda _: self.press_clear())
         self.controls["version"].observe(lambda _: self._show_hint(), "value")
         self._show_hint()
-        made = self.controls
-        rows = [
-            ("version", "problem", "rate"),
-            ("inner_steps", "outer_steps", "device"),
-            ("start_rate", "meta_rate", "seed"),
-        ]
+        *made, carry = self.controls.values()
         wrap = widgets.Layout(flex_flow="row wrap")
         note = widgets.HTML(f"<small>{html.escape(device_note())}</small>")
         self.panel = widgets.VBox(
             [
-                *(widgets.HBox([made[name] for name in row], layout=wrap) for row in rows),
-                widgets.HBox([made["carry"], note], layout=wrap),
+                *(widgets.HBox(made[first : first + 3], layout=wrap) for first in range(0, len(made), 3)),
+                widgets.HBox([carry, note], layout=wrap),
                 self.hint,
                 widgets.HBox([self.go, self.halt, self.wipe, self.bar], layout=wrap),
                 self.status,
@@ -129,6 +124,10 @@ class TrajectoryLab:
     def stop(self) -> None:
         self._stop.set()
 
+    def press_clear(self) -> None:
+        """Clear on the loop's thread: on a button's own it would change the runs while they are drawn."""
+        self._loop.call_soon_threadsafe(self.clear) if self._loop else self.clear()
+
     def clear(self) -> None:
         """Forget the finished runs; one that is running goes on and stays."""
         self.runs[:] = self.runs[-1:] if self.running else []
@@ -161,7 +160,6 @@ class TrajectoryLab:
             run.error = explain(error)
         finally:
             self._finish(run)
-            self._lock(False)
         return run
 
     async def _follow(self, run: Run) -> None:
@@ -179,11 +177,12 @@ class TrajectoryLab:
                 return
 
     def _finish(self, run: Run) -> None:
-        self._draw()
         self.bar.value = len(run.records)
         stopped = not run.error and len(run.records) < run.settings.outer_steps
         word, style = ("stopped: ", "warning") if stopped else ("", "danger" if run.error else "success")
         self._say(word + sentence(run), style)
+        self._lock(False)  # before the drawing: should that fail, the lab can still be used
+        self._draw()
 
     def _draw(self) -> None:
         self.image.value = self.plot.png(self.runs)

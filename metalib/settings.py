@@ -3,8 +3,8 @@
 A `Settings` holds only names and numbers: it can be compared, printed, written to a table and read back.
 """
 
-import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import torch
 
@@ -14,7 +14,7 @@ from metalib.versions import VERSIONS
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 LIMITS = {"inner_steps": (1, 1_000), "outer_steps": (1, 100_000), "seed": (0, 2**32 - 1)}
-LARGEST_RATE = 1e6
+SMALLEST_RATE, LARGEST_RATE = 1e-12, 1e6
 
 
 def devices() -> dict[str, str]:
@@ -28,20 +28,26 @@ def devices() -> dict[str, str]:
     return {"cpu": "", "cuda": cuda, "mps": mps}
 
 
-def _one_of(kind: str, value, options) -> None:
+def _one_of(kind: str, value, options) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(map(repr, options))}")
+    return str(value)
 
 
-def _whole(kind: str, value, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+def _whole(kind: str, value, low: int, high: int) -> int:
+    """As a plain int: NumPy's whole numbers are welcome, but a table could not be read back with them."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ValueError(f"{kind} is {value!r}: give a whole number from {low:,} to {high:,}")
+    return int(value)
 
 
-def _positive(kind: str, value) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 < value <= LARGEST_RATE:
+def _positive(kind: str, value) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < value <= LARGEST_RATE:  # nan fails both comparisons
         raise ValueError(f"{kind} is {value!r}: give a number above 0 and at most {LARGEST_RATE:,.0f}")
+    if value < SMALLEST_RATE:
+        raise ValueError(f"{kind} is {value!r}: give at least {SMALLEST_RATE:g}, smaller rates vanish in float32")
+    return float(value)
 
 
 @dataclass(frozen=True)
@@ -73,25 +79,25 @@ class Settings:
         _one_of("version", self.version, VERSIONS)
         _one_of("rate model", self.rate, RATES)
         _one_of("dtype", self.dtype, DTYPES)
+        _one_of("device", self.device, devices())
         for name, (low, high) in LIMITS.items():
-            _whole(name, getattr(self, name), low, high)
-        _positive("meta_rate", self.meta_rate)
-        _positive("start_rate", self.start_rate)
+            self._set(name, _whole(name, getattr(self, name), low, high))
+        for name in ("meta_rate", "start_rate"):
+            self._set(name, _positive(name, getattr(self, name)))
         if not isinstance(self.carry, bool):
             raise ValueError(f"carry is {self.carry!r}: give True or False")
         if self.truncation is not None:
-            _whole("truncation", self.truncation, 1, self.inner_steps)
-        self._check_device()
-
-    def _check_device(self):
-        known = devices()
-        here = [name for name, reason in known.items() if not reason]
-        if self.device not in known:
-            raise ValueError(f"unknown device {self.device!r}: choose one of {', '.join(map(repr, here))}")
-        if known[self.device]:
-            raise ValueError(
-                f"device {self.device!r} cannot be used: {known[self.device]}. "
-                f"Choose one of {', '.join(map(repr, here))}"
-            )
+            self._set("truncation", _whole("truncation", self.truncation, 1, self.inner_steps))
         if self.device == "mps" and self.dtype == "float64":
             raise ValueError("device 'mps' has no float64: choose dtype 'float32', or device 'cpu'")
+
+    def _set(self, name: str, value) -> None:
+        object.__setattr__(self, name, value)  # frozen, but still being made
+
+    def check_device(self) -> None:
+        """A ValueError, with the reason, when this machine lacks the device. Not asked before a run starts, so that
+        the table of a run from another machine can be read here."""
+        known = devices()
+        if known[self.device]:
+            here = ", ".join(repr(name) for name, reason in known.items() if not reason)
+            raise ValueError(f"device {self.device!r} cannot be used: {known[self.device]}. Choose one of {here}")

@@ -119,7 +119,7 @@ class TrajectoryPlot:
         box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
         text = "\n".join(textwrap.wrap(text, 48, max_lines=7))
         where = {"transform": self.left.transAxes, "ha": "center", "va": "bottom"}
-        self.left.text(0.5, 0.06, text, color=colour, bbox=box, fontsize=9, animated=True, **where)
+        self.left.text(0.5, 0.06, text, color=colour, bbox=box, fontsize=9, animated=True, parse_math=False, **where)
 
 
 def _width(place: int) -> float:
@@ -135,7 +135,7 @@ def _legend(run: Run) -> str:
     curves = list(run.records[0].rates) if run.records else []
     styles = ("solid", "dashed", "dash-dotted", "dotted")
     if run.error:
-        return f"{label(run.settings)}: ended at outer step {_end(run)[0]}"
+        return f"{label(run.settings)}: ended after {len(run.records)} outer steps"
     if len(curves) < 2:
         return label(run.settings)
     return f"{label(run.settings)}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"

@@ -34,6 +34,7 @@ class Unrolled(NamedTuple):
 
 def begin(settings: Settings) -> tuple[torch.Generator, Weights, Meta]:
     """The run's source of random numbers, its initial weights and its meta-parameters (leaves that require grad)."""
+    settings.check_device()
     generator = torch.Generator().manual_seed(settings.seed)
     weights = PROBLEMS[settings.problem].initial_weights(generator)
     weights = place(weights, settings.device, DTYPES[settings.dtype])
@@ -84,8 +85,8 @@ def unroll(settings: Settings, meta: Meta, weights: Weights, task: Task) -> Unro
     inner = [partial(problem.loss, batch=batch) for batch in task.inner]
     cut = len(inner) - (settings.truncation or len(inner))
     last = fresh_leaves(weights)
-    if cut:
-        last = fresh_leaves(version(last, inner[:cut], rates_of))
+    for loss_of in inner[:cut]:  # one step at a time, so that no graph outlives its step
+        last = fresh_leaves(version(last, [loss_of], rates_of))
     last = version(last, inner[cut:], rates_of)
     return Unrolled(last, problem.loss(last, task.outer), losses, rates)
 
@@ -95,6 +96,8 @@ def meta_step(settings: Settings) -> tuple[Callable[[Meta], Tensor], Meta]:
 
     In float64, as the referee wants it. Every call of `step` sees the same weights and the same task.
     """
+    if settings.device == "mps":
+        raise ValueError("the referee needs float64, which device 'mps' lacks: choose device 'cpu'")
     settings = replace(settings, dtype="float64")
     generator, weights, meta = begin(settings)
     task = draw(settings, generator)

@@ -151,6 +151,17 @@ def test_an_unforeseen_error_is_told_too(monkeypatch):
     in_a_loop(scenario)
 
 
+def test_a_picture_that_cannot_be_drawn_does_not_lock_the_lab(monkeypatch):
+    async def scenario():
+        lab = TrajectoryLab(version="in_place")
+        monkeypatch.setattr(lab.plot, "png", lambda runs: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            await lab.run()
+        assert not lab.running and "RuntimeError" in lab.status.value
+
+    in_a_loop(scenario)
+
+
 def test_pressing_run_twice_starts_one_run():
     async def scenario():
         lab = TrajectoryLab(outer_steps=5)
@@ -170,10 +181,12 @@ def test_clear_forgets_what_is_finished_and_keeps_what_runs():
         lab.press_run()
         await until(lambda: lab.runs and lab.runs[0].records)
         lab.wipe.click()
+        await asyncio.sleep(0.05)
         assert len(lab.runs) == 1 and lab.running
         lab.halt.click()
         await until(lambda: not lab.running)
         lab.wipe.click()
+        await asyncio.sleep(0.05)
         assert lab.runs == [] and lab.image.value == empty and lab.status.value == "ready"
 
     in_a_loop(scenario)
@@ -187,6 +200,7 @@ def test_clear_keeps_the_run_that_runs_and_not_an_older_one():
         lab.press_run()
         await until(lambda: len(lab.runs) == 2 and lab.runs[1].records)
         lab.wipe.click()
+        await asyncio.sleep(0.05)
         assert [run.settings.outer_steps for run in lab.runs] == [10_000]
         lab.halt.click()
         await until(lambda: not lab.running)

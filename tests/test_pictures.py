@@ -52,7 +52,7 @@ def test_sentences():
         "rate 0.1 → 0.1 in 3 outer steps; no gradient reaches the rate"
     )
     assert sentence(run_of([0.1], error="It broke.", problem="classifier")).endswith(
-        "in 1 outer steps. It ended early. It broke."
+        "in 1 outer step. It ended early. It broke."
     )
     assert sentence(Run(Settings(), error="RuntimeError: no")) == "functional, K = 1, start 0.1: RuntimeError: no"
     assert sentence(Run(Settings())).endswith("no outer step was run")
@@ -129,6 +129,11 @@ def test_a_run_that_raised_leaves_a_mark_and_a_message():
     without, with_mark = (pixels(trajectories([run]).png) for run in (quiet, raised))
     assert of_colour(with_mark, COLOURS[0]) > of_colour(without, COLOURS[0]) + 30
     assert of_colour(with_mark, "#8B0000") > 50 > of_colour(without, "#8B0000")
+
+
+def test_an_error_text_is_drawn_as_it_is():
+    """Not as mathematics: a stray dollar sign must not stop the picture."""
+    assert trajectories([Run(Settings(), error="RuntimeError: cost $x_1$ and $y^{2$")]).png.startswith(b"\x89PNG")
 
 
 def test_the_mark_stands_where_the_run_died():

@@ -154,6 +154,12 @@ def test_runs_of_different_kinds_share_a_table(tmp_path):
     assert same(load_csv(tmp_path / "runs.csv"), runs)
 
 
+def test_a_run_from_a_machine_with_a_gpu_can_be_read_here(tmp_path):
+    run = Run(Settings(device="cuda"), complete(Settings(outer_steps=2)).records)
+    save_csv([run], tmp_path / "run.csv")
+    assert load_csv(tmp_path / "run.csv") == [run]
+
+
 def test_the_table_is_tidy(tmp_path):
     save_csv([complete(Settings(outer_steps=2, seed=7))], tmp_path / "run.csv")
     header, *rows = (tmp_path / "run.csv").read_text().splitlines()

@@ -1,5 +1,7 @@
 """The functional unroll against closed forms, and against another implementation of the same derivative."""
 
+import weakref
+
 import pytest
 import torch
 from torch.func import functional_call, grad, jvp
@@ -41,6 +43,34 @@ def test_truncation_is_the_derivative_of_the_last_steps_alone(truncation):
     distance = (1 - 0.1 * h) ** (5 - truncation) * (1.0 - 2.0)
     by_hand = -truncation * h**2 * (1 - 0.1 * h) ** (2 * truncation - 1) * distance**2
     assert gradient == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_truncation_keeps_no_graph_of_the_steps_that_are_cut_off():
+    """Bytes that autograd has saved at the worst moment, for one live step among 5 or among 50."""
+
+    def peak(inner_steps):
+        settings = Settings(problem="classifier", inner_steps=inner_steps, truncation=1)
+        generator, weights, meta = begin(settings)
+        task, held, most = draw(settings, generator), weakref.WeakSet(), 0
+
+        def pack(tensor):
+            nonlocal most
+            held.add(box := Box(tensor.detach()))  # with its history it would keep itself alive
+            most = max(most, sum(each.tensor.nbytes for each in held))
+            return box
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box.tensor):
+            unroll(settings, meta, weights, task)
+        return most
+
+    assert peak(50) < 1.2 * peak(5)
+
+
+class Box:
+    """A saved tensor in a wrapper that lives exactly as long as the graph that saved it."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
 
 
 @pytest.mark.parametrize("truncation", [None, 1, 3])
@@ -135,6 +165,7 @@ def test_a_functional_step_creates_no_tensor_on_another_device(problem, rate, de
     """The meta device holds no numbers, so a single tensor made elsewhere and mixed in would raise or be seen."""
     settings = Settings(problem=problem, rate=rate, inner_steps=3)
     object.__setattr__(settings, "device", device)  # "meta" is no choice for a reader
+    object.__setattr__(settings, "check_device", lambda: None)
     generator, weights, meta = begin(settings)
     task = draw(settings, generator)
     with Devices() as devices_seen:
