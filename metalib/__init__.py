@@ -1,6 +1,6 @@
 """Learning a learning rate in PyTorch: the module behind the notebooks. Read its files in this order:
 
-problems, rates, versions, settings, unroll, differences, referee, train, describe, figures, grid,
+problems, rates, versions, settings, unroll, differences, report, referee, train, describe, figures, grid,
 axes, trajectory, controls, lab
 """
 

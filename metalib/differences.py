@@ -2,61 +2,100 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 EPSILON = 2.0**-52  # float64
+LEVELS = 40  # halvings of the width: from 5% of x, or 0.0005 near 0, down to less than any rate in use
+Function = Callable[[float], float]
 
 
-def central_difference(f: Callable[[float], float], x: float) -> tuple[float, float]:
-    """(f'(x), its error): central differences at halving widths, extrapolated to width 0.
+class Estimate(NamedTuple):
+    """f'(x) and its error. `flat` says that f has a minimum or maximum at x, as far as differences can see."""
+
+    slope: float
+    error: float
+    flat: bool = False
+
+
+def estimate(f: Function, x: float, claim: float | None, noise: float, rtol: float) -> Estimate:
+    """f'(x) by differences, with a closer look where they contradict the claim.
+
+    `noise` is how much f(x) changes when x changes in its last digits; `f` may return nan outside its domain.
+    """
+    here, widest = f(x), []
+
+    def both(width):
+        up, down = f(x + width), f(x - width)
+        if not widest and math.isfinite(up - down):
+            widest.append((abs(up - down), abs(up - 2 * here + down), width))
+        return (up - down) / (2 * width), max(abs(up), abs(down)), abs(up - 2 * here + down) / width
+
+    def right(width):
+        return (f(x + width) - here) / width, abs(here), 0.0
+
+    def left(width):
+        return (here - f(x - width)) / width, abs(here), 0.0
+
+    found = _extrapolate(both, x, here, noise, 4)
+    for side in (right, left):  # at the edge of the domain
+        found = found if math.isfinite(found.slope) else _extrapolate(side, x, here, noise, 2)
+    if claim and not abs(claim - found.slope) <= rtol * abs(found.slope):
+        closer = _confirmed(both, x, claim, rtol)
+        if closer is not None:
+            found = Estimate(closer, rtol * abs(closer))
+        elif math.isfinite(found.slope):  # noise can agree with itself by chance, but hardly at other widths as well
+            others = [_extrapolate(both, x, here, noise, 4, scale).slope for scale in (0.83, 0.59)]
+            found = Estimate(found.slope, max(found.error, *(abs(other - found.slope) for other in others)))
+    odd, even, width = widest[0] if widest else (1.0, 0.0, 0.0)
+    level = max(odd, abs(claim or 0.0) * width) <= 1e-7 * even
+    return Estimate(found.slope, found.error, level and math.isfinite(found.error))
+
+
+def _extrapolate(quotient, x: float, here: float, noise: float, factor: int, scale: float = 1.0) -> Estimate:
+    """Difference quotients at halving widths, extrapolated to width 0.
 
     Source: Ridders, Accurate computation of F'(x) and F'(x) F''(x), Advances in Engineering Software 4 (1982). Row i
-    holds the estimates at width h / 2^i, each entry cancelling one more even power of the width; the error is how far
-    the best entry lies from its two parents, and never less than rounding allows. (nan, inf) when f is not finite near
-    x, and an infinite error where f has a kink at x: there the slopes to the left and to the right differ by an amount
-    that does not shrink with the width.
+    holds the estimates at width h / 2^i, each entry cancelling one more power of the width (an even one, with factor 4)
+    The error is how far the best entry lies from its two parents, and never less than rounding allows; it is infinite
+    where f has a kink at x: there the slopes on either side differ by an amount that does not shrink with the width.
     """
-    here, width = f(x), 0.05 * max(abs(x), 0.01)
-    best, error, above, bends = math.nan, math.inf, [], [0.0]
-    for _ in range(12):
-        up, down = f(x + width), f(x - width)
-        rounding = 16 * EPSILON * max(abs(up), abs(down)) / width
-        bends.append(abs(up - 2 * here + down) / width)
-        row = [(up - down) / (2 * width)]
+    width, best, error = scale * _first_width(x), math.nan, math.inf
+    above, bends, least = [], [0.0], 0.0
+    for _ in range(LEVELS):
+        value, size, bend = quotient(width)
+        bends.append(bend)
+        rounding = (16 * EPSILON * size + 4 * noise) / width
+        least = (16 * EPSILON * abs(here) + 4 * noise) / width
+        row = [value]
         for order, parent in enumerate(above, start=1):
-            row.append(row[-1] + (row[-1] - parent) / (4**order - 1))
+            row.append(row[-1] + (row[-1] - parent) / (factor**order - 1))
             doubt = max(abs(row[-1] - row[-2]), abs(row[-1] - parent), rounding)
             if doubt < error:
                 best, error = row[-1], doubt
-        if error <= max(1e-10 * abs(best), rounding):
+        if error <= max(1e-10 * abs(best), least):
             break
-        above = row if math.isfinite(row[0]) else []
+        above = row[:12] if math.isfinite(value) else []
         width /= 2
-    kink = bends[-1] > max(0.75 * bends[-2], 1e-3 * abs(best), 4 * rounding)
-    return best, math.inf if kink else error
+    kink = bends[-1] > max(0.75 * bends[-2], 1e-3 * abs(best), 4 * least)
+    return Estimate(best, math.inf if kink else error)
 
 
-def slope_at(f: Callable[[float], float], x: float, claim: float | None, rtol: float) -> tuple[float, float]:
-    """(f'(x), its error) by `central_difference`, with a closer look where that contradicts the claim."""
-    slope, error = central_difference(f, x)
-    if claim and not abs(claim - slope) <= rtol * abs(slope):
-        closer = confirmed(f, x, claim, rtol)
-        if closer is not None:
-            return closer, rtol * abs(closer)
-    return slope, error
-
-
-def confirmed(f: Callable[[float], float], x: float, slope: float, rtol: float) -> float | None:
+def _confirmed(quotient, x: float, slope: float, rtol: float) -> float | None:
     """The difference quotient that agrees with `slope` within `rtol` at two successive widths, or None.
 
     Before a slope is called wrong, look closer: where a second derivative jumps a hair's breadth from x, as with ELU,
     all wider differences can agree on another value.
     """
-    width, before = 0.05 * max(abs(x), 0.01), False
-    for _ in range(26):
-        up, down = f(x + width), f(x - width)
-        quotient, rounding = (up - down) / (2 * width), 16 * EPSILON * max(abs(up), abs(down)) / width
-        agrees = max(rounding, abs(quotient - slope)) <= rtol * abs(slope)
+    width, before = _first_width(x), False
+    for _ in range(LEVELS):
+        value, size, _ = quotient(width)
+        resolved = 16 * EPSILON * size / width <= rtol * abs(slope)
+        agrees = resolved and abs(value - slope) <= rtol * abs(slope)
         if agrees and before:
-            return quotient
+            return value
         before, width = agrees, width / 2
     return None
+
+
+def _first_width(x: float) -> float:
+    return 0.05 * max(abs(x), 0.01)

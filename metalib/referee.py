@@ -7,97 +7,51 @@ meta-parameters, shows the gradient that autograd should have claimed. The refer
     report.verdict                     one of VERDICTS
     report.claimed, report.expected    per meta-parameter: what autograd says, what central differences say
 
-What it cannot see: a right gradient of the wrong program, such as an outer loss taken on the training batch.
+What it cannot see: a right gradient of the wrong program, such as an outer loss taken on the training batch. And it
+asks autograd for the meta-gradient alone; a plain `backward()` goes on to the initial weights and may raise on the way.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from metalib.differences import slope_at
+from metalib.differences import EPSILON, estimate
 from metalib.rates import Meta
+from metalib.report import VERDICTS, Evidence, Report, Undecided, verdict
 from metalib.settings import Settings
 from metalib.unroll import meta_step, one_thread
 
-# Worst first: a report's verdict is the first of these that one of its meta-parameters got.
-VERDICTS = {
-    "raises": "the step or its differentiation raises",
-    "nan": "the outer loss, or a gradient, is not finite",
-    "wrong": "autograd gives a number, but not the right one",
-    "cut": "the outer loss depends on it, but autograd says None or zero",
-    "independent": "the outer loss does not depend on it at all",
-    "right": "autograd and finite differences agree",
-}
+Step = Callable[[Meta], Tensor]
 
 
-class Undecided(ValueError):
-    """The referee cannot judge this step; the message says why and what to change."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What the referee found. `error` is the exception when the verdict is "raises"; it keeps class and message."""
-
-    verdict: str
-    by_parameter: dict[str, str]
-    claimed: dict[str, Tensor | None]
-    expected: dict[str, Tensor | None]
-    error: Exception | None = None
-
-    def __str__(self):
-        lines = [f"{self.verdict}: {VERDICTS[self.verdict]}"]
-        if self.error is not None:
-            lines.append(f"  {type(self.error).__name__}: {self.error}")
-        for name, verdict in self.by_parameter.items():
-            claimed, expected = (_short(side[name]) for side in (self.claimed, self.expected))
-            lines.append(f"  {name}: autograd {claimed}, finite differences {expected} ({verdict})")
-        return "\n".join(lines)
-
-
-def _short(gradient: Tensor | None) -> str:
-    if gradient is None:
-        return "None"
-    numbers = [f"{number:.6g}" for number in gradient.flatten()[:4].tolist()]
-    more = ", …" if gradient.numel() > 4 else ""
-    return numbers[0] if gradient.numel() == 1 else f"[{', '.join(numbers)}{more}]"
-
-
-def referee(step: Callable[[Meta], Tensor], meta: Meta, rtol: float = 1e-6) -> Report:
+def referee(step: Step, meta: Meta, rtol: float = 1e-6) -> Report:
     """Judge the gradient of `step` at `meta`, in float64.
 
     step    {name: tensor} -> scalar outer loss; called many times, so it must start from the same weights and the same
-            data each time. The global random state is put back before each call and at the end.
+            data each time. PyTorch's CPU random state is put back before each call and at the end.
     meta    {name: floating tensor of any shape}; copied to float64, never changed.
-    rtol    "right" means within this relative error, or within what the finite differences can resolve.
+    rtol    "right" means within this relative error, or within what float64 can resolve here.
 
-    Costs about 8 calls of `step` for each number in `meta`. Raises Undecided when the step cannot be judged: it gives
-    another loss each time, its loss is not one float64 number, or its finite differences do not settle.
+    Costs about 15 calls of `step` for each number in `meta`, and up to 160 for one that is hard to judge. Raises
+    Undecided when the step cannot be judged: it gives another loss each time, its loss is not one float64 number, has
+    converged to nothing, or is not smooth.
     """
-    if not meta or not all(isinstance(p, Tensor) and p.is_floating_point() for p in meta.values()):
+    tensors = list(meta.values()) if isinstance(meta, dict) else []
+    if not tensors or not all(isinstance(p, Tensor) and p.is_floating_point() for p in tensors):
         raise Undecided(f"meta is {meta!r}: give a dict of floating tensors, such as {{'rate': torch.tensor(0.1)}}")
-    step, state = _same_random_state(step), torch.get_rng_state()
+    state = torch.get_rng_state()
+
+    def repeatable(leaves):
+        torch.set_rng_state(state)
+        return step(dict(leaves))  # a copy: a step may put other things into its dict
+
     try:
-        claimed, loss, error = _claims(step, meta)
-        expected = dict.fromkeys(meta)
-        if loss is None:
-            verdicts = dict.fromkeys(meta, "raises")
-        elif not math.isfinite(loss):
-            verdicts = dict.fromkeys(meta, "raises" if error else "nan")
-        else:
-            _check_repeatable(step, meta, loss)
-            verdicts = {}
-            for name in meta:
-                expected[name], noise, values = _differences(step, meta, name, claimed[name], rtol)
-                depends, scale = any(value != loss for value in values), max(map(abs, values), default=0.0)
-                verdict = error or _verdict(name, claimed[name], expected[name], noise, depends, scale, rtol)
-                verdicts[name] = "raises" if error else verdict
+        with torch.inference_mode(False), torch.enable_grad():
+            return _referee(repeatable, meta, rtol)
     finally:
         torch.set_rng_state(state)
-    worst = next(verdict for verdict in VERDICTS if verdict in verdicts.values())
-    return Report(worst, verdicts, claimed, expected, error)
 
 
 def judge(settings: Settings) -> Report:
@@ -106,35 +60,55 @@ def judge(settings: Settings) -> Report:
         return referee(*meta_step(settings))
 
 
-def _same_random_state(step):
-    state = torch.get_rng_state()
-
-    def repeated(meta):
-        torch.set_rng_state(state)
-        return step(meta)
-
-    return repeated
+def _referee(step: Step, meta: Meta, rtol: float) -> Report:
+    claimed, loss, error = _claims(step, meta)
+    if loss is None or not math.isfinite(loss):
+        worst = "nan" if error is None else "raises"
+        return Report(worst, dict.fromkeys(meta, worst), claimed, dict.fromkeys(meta), error)
+    again = _number(step(_leaves(meta)))
+    if again != loss:
+        raise Undecided(
+            f"the step gives another loss each time ({loss:.9g}, then {again:.9g}): draw the batches and copy the "
+            "weights before it, and seed any generator inside it"
+        )
+    expected, verdicts, refusals = {}, {}, []
+    noise, wobble = _last_digits(step, meta, claimed, loss)
+    for name in meta:
+        evidence = _evidence(step, meta, name, claimed[name], loss, noise, wobble[name], rtol)
+        expected[name] = evidence.slope
+        try:
+            verdicts[name] = "raises" if error is not None else verdict(name, evidence, loss, rtol)
+        except Undecided as refusal:
+            verdicts[name] = "undecided"
+            refusals.append(refusal)
+    worst = next((one for one in VERDICTS if one in verdicts.values()), "right")
+    if refusals and worst in ("independent", "right"):
+        raise refusals[0]
+    return Report(worst, verdicts, claimed, expected, error)
 
 
 def _leaves(meta: Meta) -> Meta:
-    return {name: p.detach().double().clone().requires_grad_() for name, p in meta.items()}
+    plain = torch.contiguous_format
+    return {name: p.detach().double().clone(memory_format=plain).requires_grad_() for name, p in meta.items()}
 
 
-def _claims(step, meta):
+def _claims(step: Step, meta: Meta):
     """(gradients that autograd claims, loss, error): the loss is None when the forward pass itself raised."""
-    leaves, loss = _leaves(meta), None
-    nothing = dict.fromkeys(meta)
+    leaves, nothing = _leaves(meta), dict.fromkeys(meta)
     try:
         loss = step(leaves)
         value = _number(loss)
-        if not loss.requires_grad:
-            return nothing, value, None
-        grads = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-        return dict(zip(leaves, (None if g is None else g.detach() for g in grads), strict=True)), value, None
     except Undecided:
         raise
     except Exception as error:  # whatever the reader's code raises is the finding
-        return nothing, None if loss is None else _number(loss), error
+        return nothing, None, error
+    if not loss.requires_grad:
+        return nothing, value, None
+    try:
+        grads = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+    except Exception as error:
+        return nothing, value, error
+    return dict(zip(leaves, (None if g is None else g.detach().cpu() for g in grads), strict=True)), value, None
 
 
 def _number(loss) -> float:
@@ -146,55 +120,46 @@ def _number(loss) -> float:
     return loss.item()
 
 
-def _check_repeatable(step, meta, loss: float) -> None:
-    again = _number(step(_leaves(meta)))
-    if again != loss:
-        raise Undecided(
-            f"the step gives another loss each time ({loss:.9g}, then {again:.9g}): draw the batches and copy the "
-            "weights before it, and seed any generator inside it"
-        )
+def _last_digits(step: Step, meta: Meta, claimed, loss: float):
+    """How much the loss and the claims change when every meta-parameter changes in its last digits: their own noise.
+
+    Where something inside the step is float32, the last digits are those of float32: third differences show it.
+    """
+
+    def near(shift):
+        return _claims(step, {name: p.double() + shift * p.double().abs() for name, p in meta.items()})[:2]
+
+    noise, wobble = 0.0, {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in meta.items()}
+    for digits in (1, -1, 3, -3):
+        claims, value = near(digits * EPSILON)
+        noise = max(noise, abs((value or loss) - loss))
+        for name, claim in claims.items():
+            if claim is not None and claimed[name] is not None:
+                wobble[name] = torch.maximum(wobble[name], (claim - claimed[name]).abs())
+    for width in (2.37e-7, -2.37e-7):
+        first, second, third = (near(width * steps)[1] or loss for steps in (1, 2, 3))
+        noise = max(noise, abs(third - 3 * second + 3 * first - loss) / 4)
+    return noise, wobble
 
 
-def _differences(step, meta: Meta, name: str, claimed: Tensor | None, rtol: float):
-    """(gradient, its error, all losses that were seen), the first two for every number in meta[name]."""
-    gradient = torch.zeros(meta[name].shape, dtype=torch.float64)
-    noise, values = torch.zeros_like(gradient), []
-    for index in range(gradient.numel()):
-        start = meta[name].detach().double().flatten()[index].item()
+def _evidence(step: Step, meta: Meta, name: str, claimed, loss: float, noise: float, wobble, rtol: float):
+    values, found = [], []
+    for index, start in enumerate(meta[name].detach().double().flatten().tolist()):
 
         def loss_at(number, index=index):
             leaves = _leaves(meta)
             with torch.no_grad():
                 leaves[name].view(-1)[index] = number
             try:
-                loss = step(leaves)
+                result = step(leaves)
             except Exception:  # it ran at the start: a number this far away is outside its domain
                 return math.nan
-            values.append(_number(loss))
+            values.append(_number(result))
             return values[-1]
 
         claim = None if claimed is None else claimed.flatten()[index].item()
-        gradient.view(-1)[index], noise.view(-1)[index] = slope_at(loss_at, start, claim, rtol)
-    return gradient, noise, values
-
-
-def _verdict(name: str, claimed, expected, noise, depends: bool, scale: float, rtol: float) -> str:
-    silent = claimed is None or not claimed.any()
-    if silent and not depends:
-        return "independent"
-    if not expected.isfinite().all() or (claimed is not None and not claimed.isfinite().all()):
-        return "nan"
-    resolved = 4 * noise
-    if (resolved > (1e-3 * expected.abs()).clamp(min=1e-7 * scale)).any():
-        worst = (resolved - 1e-3 * expected.abs()).argmax()
-        raise Undecided(
-            f"finite differences of {name} do not settle ({expected.view(-1)[worst]:.3g} ± "
-            f"{resolved.view(-1)[worst]:.1g}): the outer loss is not smooth there; try other starting values, or "
-            "fewer inner steps"
-        )
-    if claimed is None:
-        return "cut"
-    close = (claimed.cpu() - expected).abs() <= rtol * expected.abs() + resolved
-    if close.all():
-        return "right"
-    return "cut" if silent else "wrong"
+        found.append(estimate(loss_at, start, claim, noise, rtol))
+    table = torch.tensor(found, dtype=torch.float64)
+    slope, error, flat = (column.reshape(meta[name].shape) for column in table.unbind(dim=1))
+    single = len(set(values)) > 5 and all(value == torch.tensor(value).item() for value in values)
+    return Evidence(claimed, slope, 4 * (error + wobble), flat.bool(), any(value != loss for value in values), single)

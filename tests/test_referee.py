@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from metalib.differences import central_difference
+from metalib.differences import estimate
 from metalib.referee import VERDICTS, Undecided, judge, referee
 from metalib.settings import Settings
 
@@ -188,9 +188,11 @@ def walks(generator):
         (lambda meta: meta["rate"] * torch.ones(3), RATE, r"shape \(3,\): return the outer loss as one number"),
         (lambda meta: 0.5, RATE, "returned float"),
         (lambda meta: meta["rate"].float(), RATE, "torch.float32: build weights and data in float64"),
-        (lambda meta: (meta["rate"] - 0.3).abs(), RATE, "finite differences of rate do not settle"),
+        (lambda meta: (meta["rate"] - 0.3).abs() + 1, RATE, "finite differences of rate do not settle"),
         (lambda meta: (meta["rate"] - 0.3).relu() + 5, RATE, "finite differences of rate do not settle"),
         (lambda meta: (50 * meta["rate"]).floor() + meta["rate"], RATE, "finite differences of rate do not settle"),
+        (lambda meta: (meta["rate"] - 0.3).abs(), RATE, "the outer loss is 0: it has converged"),
+        (cube, [RATE["rate"]], "give a dict of floating tensors"),
         (cube, {}, "give a dict of floating tensors"),
         (cube, {"rate": 0.3}, "give a dict of floating tensors"),
         (cube, {"rate": torch.tensor(3)}, "give a dict of floating tensors"),
@@ -212,21 +214,135 @@ def test_what_cannot_be_judged_gets_a_sentence(step, meta, sentence):
         (lambda x: max(x, 0.0), 1e-4, 1.0),  # a kink within the first widths
     ],
 )
-def test_central_difference_is_within_its_own_error(f, x, derivative):
+def test_the_estimate_is_within_its_own_error(f, x, derivative):
     def safe(x):
         try:
             return f(x)
         except ValueError:  # the logarithm of a negative number
             return math.nan
 
-    value, error = central_difference(safe, x)
+    value, error, _ = estimate(safe, x, None, 0.0, 1e-6)
     assert abs(value - derivative) <= 4 * error
     assert error <= 1e-6 * max(1.0, abs(derivative))
 
 
-def test_central_difference_where_nothing_is_finite():
-    value, error = central_difference(lambda x: math.inf, 1.0)
+def test_the_estimate_where_nothing_is_finite():
+    value, error, _ = estimate(lambda x: math.inf, 1.0, None, 0.0, 1e-6)
     assert math.isnan(value) and error == math.inf
+
+
+def number_cut_half_way(meta):
+    """w ← w - rate·h·w twice, the second update hidden, with a rate of 1e-9 on a curvature of 1e8."""
+    w = 1 - meta["rate"] * 1e8 * 1
+    w = w - (meta["rate"] * 1e8 * w).detach()
+    return w**2
+
+
+def test_a_tiny_rate_on_a_steep_loss():
+    """The first widths, 1e6 times the rate, see nothing but an explosion."""
+    true = referee(lambda meta: (1 - meta["rate"] * 1e8) ** 4, {"rate": number(1e-9)})
+    assert true.verdict == "right"
+    report = referee(number_cut_half_way, {"rate": number(1e-9)})
+    assert report.verdict == "wrong"
+    assert report.expected["rate"].item() == pytest.approx(-4e8 * 0.9**3, rel=1e-6)
+
+
+@pytest.mark.parametrize(("start_rate", "inner_steps"), [(0.3, 5), (0.4, 2), (0.4, 5), (1.2, 2), (1.2, 5), (1.2, 20)])
+def test_a_rate_from_the_loss_far_from_its_best(start_rate, inner_steps):
+    assert judge(Settings(rate="from loss", start_rate=start_rate, inner_steps=inner_steps)).verdict == "right"
+
+
+@pytest.mark.parametrize(("start_rate", "inner_steps"), [(0.5, 20), (0.4, 100)])
+def test_a_converged_run_is_refused_not_accused(start_rate, inner_steps):
+    """What is left of its outer loss is a few roundings of the weights."""
+    with pytest.raises(Undecided, match="it has converged"):
+        judge(Settings(start_rate=start_rate, inner_steps=inner_steps))
+
+
+@pytest.mark.parametrize("f", [torch.exp, torch.sin, lambda x: (1 - x) ** 4, lambda x: x * 2], ids=str)
+@pytest.mark.parametrize("rate", [0.3, 0.123456, 7e-3, 1.7])
+def test_a_loss_cast_from_float32_is_never_accused(f, rate):
+    try:
+        report = referee(lambda meta: f(meta["rate"].float()).double(), {"rate": number(rate)})
+    except Undecided as refusal:
+        assert "is a float32 number" in str(refusal)
+    else:
+        assert report.verdict == "right"
+    assert referee(lambda meta: f(meta["rate"].float().detach()).double(), {"rate": number(rate)}).verdict == "cut"
+
+
+def test_float32_amid_float64_is_never_accused():
+    for rate in (0.3, 0.123456, 7e-3):
+        report = referee(lambda meta: 1.1 * (meta["rate"].float() * 2).double() + meta["rate"], {"rate": number(rate)})
+        assert report.verdict == "right"
+
+
+def test_a_saturated_loss_has_a_gradient_that_differences_cannot_see():
+    report = referee(lambda meta: 1 - torch.tanh(100 * meta["rate"]) + 1, {"rate": number(0.3)})
+    assert report.verdict in ("independent", "right")
+    sigmoid = referee(lambda meta: 1 + torch.exp(-100 * meta["rate"]), {"rate": number(0.6)})
+    assert sigmoid.claimed["rate"] < -1e-25 and sigmoid.verdict == "right"
+
+
+def test_stationary_by_construction():
+    """Separable logistic regression far along: exact slopes down to 1e-9 of the loss."""
+    x = torch.linspace(-2, 2, 20, dtype=torch.float64)
+
+    def step(meta):
+        w = torch.ones((), dtype=torch.float64, requires_grad=True)
+        for _ in range(5):
+            loss = torch.nn.functional.softplus(-x * torch.sign(x) * w).mean()
+            w = w - meta["rate"] * torch.autograd.grad(loss, w, create_graph=True)[0]
+        return torch.nn.functional.softplus(-x.abs() * w).mean()
+
+    for rate in (0.01, 1.0, 100.0):
+        assert referee(step, {"rate": number(rate)}).verdict == "right"
+
+
+def test_a_number_at_the_edge_of_its_domain():
+    """Momentum 0, in a step that refuses negative values: differences from one side."""
+
+    def step(meta):
+        if meta["momentum"] < 0:
+            raise ValueError("negative momentum")
+        return (1 - meta["rate"] * (1 + meta["momentum"])) ** 2
+
+    report = referee(step, {"rate": number(0.1), "momentum": number(0.0)})
+    assert report.verdict == "right"
+    assert report.expected["momentum"].item() == pytest.approx(-0.18, rel=1e-6)
+
+
+def test_a_logarithm_close_to_zero():
+    assert referee(lambda meta: meta["a"].log(), {"a": number(1e-8)}).verdict == "right"
+    assert referee(lambda meta: meta["a"].detach().log(), {"a": number(1e-8)}).verdict == "cut"
+
+
+def test_a_step_may_put_other_things_into_its_dict():
+    def step(meta):
+        meta["rate"] = meta["rate"] * 2
+        return meta["rate"] ** 2
+
+    report = referee(step, RATE)
+    assert report.verdict == "right" and report.claimed["rate"].item() == pytest.approx(8 * 0.3)
+
+
+def test_any_layout_of_a_meta_parameter():
+    meta = {"a": torch.rand(3, 4, dtype=torch.float64).t()[::2]}
+    assert referee(lambda meta: (meta["a"] ** 3).sum(), meta).verdict == "right"
+
+
+@pytest.mark.parametrize("around", [torch.no_grad, torch.inference_mode])
+def test_what_surrounds_the_call_does_not_matter(around):
+    with around():
+        assert referee(cube, RATE).verdict == "right"
+
+
+def test_a_number_that_cannot_be_judged_does_not_hide_one_that_is_cut():
+    def step(meta):
+        return (meta["a"] - 0.3).abs() + 1 + meta["b"].detach() ** 2
+
+    report = referee(step, {"a": number(0.3), "b": number(0.5)})
+    assert report.verdict == "cut" and report.by_parameter == {"a": "undecided", "b": "cut"}
 
 
 def test_beyond_the_edge_of_stability():
