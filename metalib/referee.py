@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from metalib.differences import EPSILON, estimate
 from metalib.rates import Meta
@@ -24,15 +24,18 @@ from metalib.settings import Settings
 from metalib.unroll import meta_step, one_thread
 
 Step = Callable[[Meta], Tensor]
+SINGLE = 2.0**-23  # float32's epsilon
 
 
-def referee(step: Step, meta: Meta, rtol: float = 1e-6) -> Report:
+def referee(step: Step, meta: Meta, rtol: float = 1e-6, double: bool = True) -> Report:
     """Judge the gradient of `step` at `meta`, in float64.
 
     step    {name: tensor} -> scalar outer loss; called many times, so it must start from the same weights and the same
             data each time. PyTorch's CPU random state is put back before each call and at the end.
     meta    {name: floating tensor of any shape}; copied to float64, never changed.
     rtol    "right" means within this relative error, or within what float64 can resolve here.
+    double  False leaves `meta` in its own dtype and accepts a float32 loss: differences then resolve a part in a
+            thousand or so.
 
     Costs about 15 calls of `step` for each number in `meta`, and up to 160 for one that is hard to judge. Raises
     Undecided when the step cannot be judged: it gives another loss each time, its loss is not one float64 number, has
@@ -45,11 +48,14 @@ def referee(step: Step, meta: Meta, rtol: float = 1e-6) -> Report:
 
     def repeatable(leaves):
         torch.set_rng_state(state)
-        return step(dict(leaves))  # a copy: a step may put other things into its dict
+        loss = step(dict(leaves))  # a copy: a step may put other things into its dict
+        _check(loss, double)
+        return loss
 
     try:
         with torch.inference_mode(False), torch.enable_grad():
-            return _referee(repeatable, meta, rtol)
+            meta = {name: alike(p, p.detach().double() if double else p.detach()) for name, p in meta.items()}
+            return _referee(repeatable, meta, rtol if double else max(rtol, 1e-3), EPSILON if double else SINGLE)
     finally:
         torch.set_rng_state(state)
 
@@ -60,19 +66,19 @@ def judge(settings: Settings) -> Report:
         return referee(*meta_step(settings))
 
 
-def _referee(step: Step, meta: Meta, rtol: float) -> Report:
+def _referee(step: Step, meta: Meta, rtol: float, eps: float) -> Report:
     claimed, loss, error = _claims(step, meta)
     if loss is None or not math.isfinite(loss):
         worst = "nan" if error is None else "raises"
         return Report(worst, dict.fromkeys(meta, worst), claimed, dict.fromkeys(meta), error)
-    again = _number(step(_leaves(meta)))
+    again = step(_leaves(meta)).item()
     if again != loss:
         raise Undecided(
             f"the step gives another loss each time ({loss:.9g}, then {again:.9g}): draw the batches and copy the "
             "weights before it, and seed any generator inside it"
         )
     expected, verdicts, refusals = {}, {}, []
-    noise, wobble = _last_digits(step, meta, claimed, loss)
+    noise, wobble = _last_digits(step, meta, claimed, loss, eps)
     for name in meta:
         evidence = _evidence(step, meta, name, claimed[name], loss, noise, wobble[name], rtol)
         expected[name] = evidence.slope
@@ -89,7 +95,12 @@ def _referee(step: Step, meta: Meta, rtol: float) -> Report:
 
 def _leaves(meta: Meta) -> Meta:
     plain = torch.contiguous_format
-    return {name: p.detach().double().clone(memory_format=plain).requires_grad_() for name, p in meta.items()}
+    return {name: alike(p, p.detach().clone(memory_format=plain)).requires_grad_() for name, p in meta.items()}
+
+
+def alike(p: Tensor, values: Tensor) -> Tensor:
+    """`values` as the same kind of tensor as `p`: a module accepts only a Parameter in a parameter's place."""
+    return nn.Parameter(values) if isinstance(p, nn.Parameter) else values
 
 
 def _claims(step: Step, meta: Meta):
@@ -97,7 +108,7 @@ def _claims(step: Step, meta: Meta):
     leaves, nothing = _leaves(meta), dict.fromkeys(meta)
     try:
         loss = step(leaves)
-        value = _number(loss)
+        value = loss.item()
     except Undecided:
         raise
     except Exception as error:  # whatever the reader's code raises is the finding
@@ -111,27 +122,26 @@ def _claims(step: Step, meta: Meta):
     return dict(zip(leaves, (None if g is None else g.detach().cpu() for g in grads), strict=True)), value, None
 
 
-def _number(loss) -> float:
+def _check(loss, double: bool) -> None:
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{type(loss).__name__}"
         raise Undecided(f"the step returned {what}: return the outer loss as one number, for instance loss.mean()")
-    if loss.dtype != torch.float64:
+    if double and loss.dtype != torch.float64:
         raise Undecided(f"the outer loss is {loss.dtype}: build weights and data in float64, such as model.double()")
-    return loss.item()
 
 
-def _last_digits(step: Step, meta: Meta, claimed, loss: float):
+def _last_digits(step: Step, meta: Meta, claimed, loss: float, eps: float):
     """How much the loss and the claims change when every meta-parameter changes in its last digits: their own noise.
 
     Where something inside the step is float32, the last digits are those of float32: third differences show it.
     """
 
     def near(shift):
-        return _claims(step, {name: p.double() + shift * p.double().abs() for name, p in meta.items()})[:2]
+        return _claims(step, {name: alike(p, p.detach() * (1 + shift * p.detach().sign())) for name, p in meta.items()})[:2]
 
-    noise, wobble = 0.0, {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in meta.items()}
+    noise, wobble = 0.0 if eps == EPSILON else eps * abs(loss), {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in meta.items()}
     for digits in (1, -1, 3, -3):
-        claims, value = near(digits * EPSILON)
+        claims, value = near(digits * eps)
         noise = max(noise, abs((value or loss) - loss))
         for name, claim in claims.items():
             if claim is not None and claimed[name] is not None:
@@ -152,13 +162,16 @@ def _evidence(step: Step, meta: Meta, name: str, claimed, loss: float, noise: fl
                 leaves[name].view(-1)[index] = number
             try:
                 result = step(leaves)
+            except Undecided:
+                raise
             except Exception:  # it ran at the start: a number this far away is outside its domain
                 return math.nan
-            values.append(_number(result))
+            values.append(result.item())
             return values[-1]
 
         claim = None if claimed is None else claimed.flatten()[index].item()
-        found.append(estimate(loss_at, start, claim, noise, rtol))
+        rounded = 0.0 if meta[name].dtype == torch.float64 else SINGLE * abs(start * (claim or 0.0))
+        found.append(estimate(loss_at, start, claim, noise + rounded, rtol))
     table = torch.tensor(found, dtype=torch.float64)
     slope, error, flat = (column.reshape(meta[name].shape) for column in table.unbind(dim=1))
     single = len(set(values)) > 5 and all(value == torch.tensor(value).item() for value in values)

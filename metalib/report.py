@@ -40,12 +40,12 @@ class Report:
         if self.error is not None:
             lines.append(f"  {type(self.error).__name__}: {self.error}")
         for name, verdict in self.by_parameter.items():
-            claimed, expected = (_short(side[name]) for side in (self.claimed, self.expected))
+            claimed, expected = (short(side[name]) for side in (self.claimed, self.expected))
             lines.append(f"  {name}: autograd {claimed}, finite differences {expected} ({verdict})")
         return "\n".join(lines)
 
 
-def _short(gradient: Tensor | None) -> str:
+def short(gradient: Tensor | None) -> str:
     if gradient is None:
         return "None"
     numbers = [f"{number:.6g}" for number in gradient.flatten()[:4].tolist()]
@@ -78,7 +78,7 @@ def verdict(name: str, evidence: Evidence, loss: float, rtol: float) -> str:
     claim = torch.zeros_like(slope) if claimed is None else claimed
     size = torch.maximum(claim.abs(), slope.abs())
     agrees = flat | ((claim - slope).abs() <= rtol * slope.abs() + doubt)
-    unsure = ~flat & ~(doubt <= (1e-3 * size).clamp(min=1e-7 * abs(loss)))  # true of nan as well
+    unsure = ~flat & ~(doubt <= (max(1e-3, 10 * rtol) * size).clamp(min=1e-7 * abs(loss)))  # true of nan as well
     moved = depends or abs(loss) >= CONVERGED
     if moved and agrees.all() and not unsure.any():
         return "right"
@@ -87,7 +87,7 @@ def verdict(name: str, evidence: Evidence, loss: float, rtol: float) -> str:
             f"the outer loss is {loss:.1g}: it has converged, and what is left of it is rounding; judge it with fewer "
             "inner steps, or from another starting value"
         )
-    if single:
+    if single and rtol < 1e-3:
         raise Undecided(
             "every outer loss is a float32 number, even if its dtype is float64: differences cannot see behind that "
             "rounding; build weights and data in float64, such as model.double()"

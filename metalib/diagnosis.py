@@ -1,0 +1,125 @@
+"""What the doctor says, as text and as a page: the verdict, the guilty line, the reason, the repair, both numbers."""
+
+import html
+import linecache
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+from metalib.report import VERDICTS, Report, short
+
+AROUND = 2  # lines of context on either side
+RIGHT, BROKEN, GREY = "#1b7f4d", "#c2410c", "#8a8f98"  # told apart by the colour-blind, legible on white and on black
+
+
+class Location(NamedTuple):
+    filename: str
+    lineno: int
+    source: str
+
+
+class Stop(NamedTuple):
+    """A place on the way from the meta-parameter to the outer loss, and whether the gradient still gets there."""
+
+    label: str
+    known: bool
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """`cause` is a key of metalib.causes.CAUSES, and `location` the line to change; both None when the step is right.
+
+    `claimed` and `expected` hold, for each meta-parameter, what autograd and what finite differences say. They are
+    gradients, or for a large tensor one number: the derivative along a direction. `way` is the picture's content.
+    """
+
+    verdict: str
+    cause: str | None = None
+    location: Location | None = None
+    explanation: str = ""
+    repair: str = ""
+    claimed: dict[str, Tensor | None] = field(default_factory=dict)
+    expected: dict[str, Tensor | None] = field(default_factory=dict)
+    by_parameter: dict[str, str] = field(default_factory=dict)
+    error: Exception | None = None
+    way: tuple[Stop, ...] = ()
+
+    def __str__(self):
+        lines = [str(Report(self.verdict, self.by_parameter, self.claimed, self.expected, self.error))]
+        if self.cause is None:
+            return lines[0]
+        if self.location:
+            lines += ["", f"{self.location.filename}, line {self.location.lineno} ({self.cause})"]
+            lines += [f"{'>' if at == self.location.lineno else ' '} {at:5} | {text}" for at, text in self.context()]
+        lines += ["", f"why     {self.explanation}", f"repair  {self.repair}"]
+        if self.way:
+            lines += ["", f"value     {' → '.join(stop.label for stop in self.way)}"]
+            known = [stop.label for stop in self.way if stop.known]
+            lines += [f"gradient  {' → '.join(known)}{'' if len(known) == len(self.way) else ' ✂'}"]
+        return "\n".join(lines)
+
+    def context(self) -> list[tuple[int, str]]:
+        """(number, text) of the guilty line and its neighbours, as far as the source is at hand."""
+        if self.location is None:
+            return []
+        first, last = max(1, self.location.lineno - AROUND), self.location.lineno + AROUND
+        found = [(at, linecache.getline(self.location.filename, at).rstrip()) for at in range(first, last + 1)]
+        return [(at, text) for at, text in found if text]
+
+    def _repr_html_(self) -> str:
+        colour = RIGHT if self.verdict == "right" else BROKEN
+        parts = [f"<b style='color:{colour}'>{self.verdict}</b>: {html.escape(VERDICTS[self.verdict])}"]
+        if self.error is not None:
+            parts.append(f"<code>{html.escape(f'{type(self.error).__name__}: {self.error}')}</code>")
+        if self.cause is not None:
+            parts += [self._code(), f"<b>Why.</b> {html.escape(self.explanation)}"]
+            parts += [f"<b>Repair.</b> {html.escape(self.repair)}"]
+        parts += [self._numbers(), self._picture()]
+        inside = "".join(f"<div style='margin:0.5em 0'>{part}</div>" for part in parts if part)
+        return f"<div class='metalib-diagnosis' style='max-width:60em'>{inside}</div>"
+
+    def _code(self) -> str:
+        if self.location is None:
+            return ""
+        rows = []
+        for at, text in self.context():
+            guilty = at == self.location.lineno
+            style = f"border-left:4px solid {BROKEN};font-weight:bold" if guilty else "border-left:4px solid transparent"
+            rows.append(f"<div style='{style};padding-left:0.5em'>{at:5}  {html.escape(text)}</div>")
+        head = html.escape(f"{self.location.filename}, line {self.location.lineno} ({self.cause})")
+        return f"{head}<pre style='margin:0.3em 0'>{''.join(rows)}</pre>"
+
+    def _numbers(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in ("", "autograd", "differences", "verdict"))
+        rows = [
+            f"<tr><td>{html.escape(name)}</td><td>{short(self.claimed.get(name))}</td>"
+            f"<td>{short(self.expected.get(name))}</td><td>{verdict}</td></tr>"
+            for name, verdict in self.by_parameter.items()
+        ]
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""
+
+    def _picture(self) -> str:
+        """Two lanes, value and gradient, from the meta-parameter to the outer loss, with the cut between."""
+        if not self.way:
+            return ""
+        wide, gap, top = 118, 26, 16
+        boxes, cut = [], next((at for at, stop in enumerate(self.way) if not stop.known), None)
+        for lane, name in enumerate(("value", "gradient")):
+            y = top + 46 * lane
+            boxes.append(f"<text x='0' y='{y + 18}' fill='currentColor'>{name}</text>")
+            for at, stop in enumerate(self.way):
+                x, alive = 70 + at * (wide + gap), lane == 0 or stop.known
+                line, dash = (RIGHT, "") if alive else (GREY, "stroke-dasharray='4 3'")
+                boxes.append(f"<rect x='{x}' y='{y}' width='{wide}' height='28' rx='5' fill='none' stroke='{line}' {dash}/>")
+                fill = "currentColor" if alive else GREY
+                label = html.escape(stop.label if len(stop.label) < 18 else f"{stop.label[:16]}…")
+                boxes.append(f"<text x='{x + wide / 2}' y='{y + 18}' text-anchor='middle' fill='{fill}'>{label}</text>")
+                if at:
+                    sign, paint = ("✂", BROKEN) if lane == 1 and at == cut else ("→", line)
+                    boxes.append(f"<text x='{x - gap / 2}' y='{y + 19}' text-anchor='middle' fill='{paint}'>{sign}</text>")
+        width, said = 70 + len(self.way) * (wide + gap), html.escape(str(self).split("value ", 1)[-1])
+        return (
+            f"<svg role='img' aria-label='value {said}' viewBox='0 0 {width} 110' width='{width}' "
+            f"style='max-width:100%;font:13px sans-serif'>{''.join(boxes)}</svg>"
+        )

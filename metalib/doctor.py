@@ -1,0 +1,169 @@
+"""The doctor: which line broke the meta-gradient, why, and the repair.
+
+    from metalib import diagnose
+    print(diagnose(meta_step, meta))
+
+The referee finds out whether there is anything to explain. Then the step is recorded, call by call, at three
+neighbouring meta-parameters, and the first value whose change autograd does not know leads to the line.
+"""
+
+import sys
+import time
+
+import torch
+from torch import Tensor
+
+from metalib.causes import CAUSES
+from metalib.culprit import Finding, explain_break, place
+from metalib.diagnosis import Diagnosis, Location, Stop
+from metalib.doubts import second_thoughts
+from metalib.failures import explain_error, overwritten
+from metalib.keep import Keeper
+from metalib.nonfinite import explain_nan
+from metalib.referee import Step, alike, referee
+from metalib.report import Report, Undecided
+from metalib.suspects import Study, first_break, moves, path, reaches, study
+from metalib.trace import record
+from metalib.unused import unread_result
+
+FEW = 16  # with more numbers than this in `meta`, each tensor is judged along one direction
+PATIENCE = 5.0  # seconds before the first word on progress
+
+
+def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
+    """Judge the meta-gradient of `step` at `meta` and name the line that broke it.
+
+    step    {name: tensor} -> scalar outer loss. Whatever it changes outside itself (a module's weights, .grad, random
+            states, the grad mode) is put back before each run and at the end.
+    meta    {name: floating tensor}; copied, to float64 where the step allows it, and never changed.
+
+    Raises Undecided, as the referee does, when the step cannot be judged. Says on stderr how far it is if it takes more
+    than a few seconds.
+    """
+    keep, progress = Keeper(step), _Progress()
+
+    def kept(leaves):
+        keep.restore()
+        progress.tick()
+        return step(leaves)
+
+    try:
+        if found := _not_a_number(kept, meta):
+            nothing = dict.fromkeys(meta)
+            report = Report("raises", dict.fromkeys(meta, "raises"), nothing, nothing)
+            return _diagnosis(report, found, list(meta))
+        report, meta = _judge(kept, meta)
+        names = [name for name, verdict in report.by_parameter.items() if verdict == report.verdict]
+        if report.verdict == "right":
+            keep.restore()
+            leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
+            return _diagnosis(report, second_thoughts(record(step, leaves), leaves), names)
+        seen = study(step, meta, names, keep)
+        finding, way = _find(seen, step, report, keep)
+        return _diagnosis(report, finding, names, way)
+    finally:
+        keep.restore()
+
+
+def _not_a_number(step: Step, meta) -> Finding | None:
+    """The finding for a step that returns anything but one number."""
+    if not isinstance(meta, dict) or not all(isinstance(p, Tensor) for p in meta.values()):
+        return None  # the referee has a sentence for it
+    base = record(step, {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()})
+    if base.error is not None or (isinstance(base.loss, Tensor) and base.loss.numel() == 1):
+        return None
+    if base.last is None:
+        return Finding("not_a_number", None, f"a {type(base.loss).__name__}")
+    made = base.values[base.last].producer
+    where = place(base.calls[made]) if made is not None else None
+    return Finding("not_a_number", where, f"a tensor of shape {tuple(base.loss.shape)}")
+
+
+def _judge(step: Step, meta) -> tuple[Report, dict[str, Tensor]]:
+    """(the referee's report, the meta-parameters in the precision it used): float64 where the step allows it."""
+    doubles = {name: alike(p, p.detach().double()) for name, p in meta.items()}
+    try:
+        report = _referee(step, doubles)
+    except Undecided as refusal:
+        if "torch.float32" not in str(refusal):
+            raise
+    else:
+        if report.verdict != "raises" or "dtype" not in str(report.error):
+            return report, doubles
+    return _referee(step, meta, double=False), meta
+
+
+def _referee(step: Step, meta, double: bool = True) -> Report:
+    """The referee's report; along one direction for each meta-parameter when there are too many numbers to ask for."""
+    if sum(p.numel() for p in meta.values()) <= FEW:
+        return referee(step, meta, double=double)
+    generator = torch.Generator().manual_seed(11)
+    towards = {}
+    for name, p in meta.items():
+        signs = 2.0 * torch.randint(0, 2, p.shape, generator=generator).to(p.dtype) - 1
+        towards[name] = p.detach().abs().clamp(min=0.01) * signs.to(p.device) / p.numel() ** 0.5
+
+    def along(moved):
+        return step({name: p.detach() + (moved[name] - 1) * towards[name].to(p.device) for name, p in meta.items()})
+
+    return referee(along, {name: torch.ones((), dtype=p.dtype) for name, p in meta.items()}, double=double)
+
+
+def _find(seen: Study, step: Step, report: Report, keep: Keeper) -> tuple[Finding, tuple[Stop, ...]]:
+    if report.verdict == "raises":
+        return explain_error(seen, report.error, step, keep), ()
+    if report.verdict == "independent":
+        return unread_result(seen, step, keep), ()
+    if report.verdict == "nan":
+        return explain_nan(seen), ()
+    index = first_break(seen)
+    if index is None:
+        return Finding("unnamed", None), ()
+    finding = explain_break(seen, index)
+    way = _way(seen, index, finding)
+    if finding.cause == "wrong_formula":
+        finding = overwritten(step, seen, keep, silent=True) or finding
+    return finding, way
+
+
+def _way(seen: Study, index: int, finding: Finding) -> tuple[Stop, ...]:
+    """From the meta-parameter to the outer loss, line by line: a few stops before the break, and a few after it."""
+    base = seen.base
+    connected = reaches(base, seen.leaves, seen.direction)
+    stops = [Stop(", ".join(seen.direction), True)]
+    for i in path(base, base.last):
+        frame = None if base.values[i].producer is None else place(base.calls[base.values[i].producer])
+        if frame is not None and moves(seen, i):
+            stops.append(Stop(f"line {frame.lineno}", i < index and i in connected))
+    before = list(dict.fromkeys(stop for stop in stops[1:] if stop.known))
+    after = list(dict.fromkeys(stop for stop in stops if not stop.known))
+    cut = [Stop(f"line {finding.frame.lineno}", False)] if finding.frame else []
+    after = cut + [stop for stop in after if stop not in cut]
+    return (stops[0], *before[-2:], *after[:2], Stop("outer loss", False))
+
+
+def _diagnosis(report: Report, finding: Finding | None, names: list[str], way=()) -> Diagnosis:
+    judged = report.verdict, report.claimed, report.expected, report.by_parameter, report.error
+    verdict, claimed, expected, by_parameter, error = judged
+    if finding is None:
+        return Diagnosis(verdict, claimed=claimed, expected=expected, by_parameter=by_parameter)
+    frame = finding.frame
+    location = Location(frame.filename, frame.lineno, frame.source) if frame else None
+    fields = {"line": frame.lineno if frame else "?", "meta": ", ".join(names), "detail": finding.detail}
+    why, repair = (sentence.format(**fields) for sentence in CAUSES[finding.cause])
+    return Diagnosis(verdict, finding.cause, location, why, repair, claimed, expected, by_parameter, error, way)
+
+
+class _Progress:
+    """Counts runs of the step, and says so on stderr when they take long."""
+
+    def __init__(self):
+        self.start = self.told = time.monotonic()
+        self.runs = 0
+
+    def tick(self) -> None:
+        self.runs += 1
+        now = time.monotonic()
+        if now - self.start > PATIENCE and now - self.told > PATIENCE:
+            self.told = now
+            print(f"doctor: {self.runs} runs of the step, {now - self.start:.0f} s", file=sys.stderr)

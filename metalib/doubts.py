@@ -1,0 +1,62 @@
+"""A right gradient of a doubtful program: two things that finite differences cannot object to."""
+
+from metalib.culprit import Finding, graph_nodes
+from metalib.trace import Recording
+
+
+def second_thoughts(base: Recording, leaves) -> Finding | None:
+    """For a step whose gradient is right: reentrant checkpointing, or an inner gradient that sees an update."""
+    return checkpoint_line(base) or _sees_update(base, leaves)
+
+
+def checkpoint_line(base: Recording) -> Finding | None:
+    for value in base.values:
+        if value.edge is None or value.edge.node.name() != "CheckpointFunctionBackward" or value.producer is None:
+            continue
+        frames = base.calls[value.producer].frames
+        named = [frame for frame in frames if "checkpoint" in frame.source]
+        if frames:
+            return Finding("checkpoint", (named or frames)[0])
+    return None
+
+
+def _sees_update(base: Recording, leaves) -> Finding | None:
+    """Layer by layer: the loss of a later inner gradient holds an update that an earlier one has made of its weights."""
+    takers = [call for call in base.calls if call.name == "grad" and call.writes]
+    goals = {id(leaf) for leaf in leaves.values()}
+    metas = {v.edge.node for v in base.values if v.tensor in goals and v.edge is not None}
+    for at, later in enumerate(takers):
+        loss, inputs = _nodes(base, later.reads[:1]), _nodes(base, later.reads[1:])
+        between = _reachable(loss, stop=inputs)
+        for earlier in takers[:at]:
+            gradients, before = _nodes(base, earlier.writes), _nodes(base, earlier.reads[1:])
+            if inputs & before or not gradients & between:
+                continue
+            if any(_is_update(node, gradients, before, metas) for node in between - gradients):
+                if _reachable(gradients, stop=set()) & inputs:
+                    return Finding("sees_update", later.frames[0] if later.frames else None)
+    return None
+
+
+def _is_update(node, gradients, before, metas) -> bool:
+    """Does this node combine weights with their gradient and a meta-parameter, as w - rate * g does?"""
+    children = {child for child, _ in node.next_functions if child is not None}
+    if not children & before:
+        return False
+    others = _reachable(children - before, stop=before)
+    return bool(others & gradients) and bool(others & metas)
+
+
+def _nodes(base: Recording, indices) -> set:
+    return {base.values[i].edge.node for i in indices if base.values[i].edge is not None}
+
+
+def _reachable(nodes, stop) -> set:
+    seen, todo = set(), list(nodes)
+    while todo:
+        node = todo.pop()
+        if node in seen or node in stop:
+            continue
+        seen.add(node)
+        todo += [child for child, _ in node.next_functions if child is not None]
+    return seen

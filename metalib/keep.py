@@ -1,0 +1,122 @@
+"""Whatever a step changes outside itself, put back: the doctor runs somebody's step a few times and leaves no mark.
+
+    keep = Keeper(step)
+    keep.restore()      # before each run, and at the end
+    step(meta)          # may train a global model, draw random numbers, fill .grad, switch autograd off
+"""
+
+import copy
+import random
+import sys
+from functools import partial
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+
+import torch
+from torch import Tensor
+
+from metalib.places import is_library
+
+DEPTH = 6
+
+
+class Keeper:
+    """Holds the state of everything that `step` can reach: its closure, the globals it names, its defaults, its self."""
+
+    def __init__(self, step):
+        self.tensors, self.holders, self.generators, self.seen = [], [], [], set()
+        numpy = sys.modules.get("numpy")
+        self.random = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+        self.settings = torch.is_grad_enabled(), torch.get_default_dtype()
+        for root in _roots(step):
+            self._visit(root, DEPTH)
+
+    def _visit(self, thing, depth: int) -> None:
+        if depth == 0 or id(thing) in self.seen or isinstance(thing, str | int | float | bool | type(None)):
+            return
+        self.seen.add(id(thing))
+        if isinstance(thing, Tensor):
+            self._keep_tensor(thing)
+        elif isinstance(thing, torch.Generator):
+            self.generators.append((thing, thing.get_state()))
+        elif isinstance(thing, dict):
+            self.holders.append((thing, dict(thing)))
+            for part in thing.values():
+                self._visit(part, depth - 1)
+        elif isinstance(thing, list | set):
+            self.holders.append((thing, copy.copy(thing)))
+            for part in thing:
+                self._visit(part, depth - 1)
+        elif isinstance(thing, tuple):
+            for part in thing:
+                self._visit(part, depth - 1)
+        elif isinstance(thing, FunctionType | MethodType | partial):
+            for root in _roots(thing):
+                self._visit(root, depth - 1)
+        elif _is_somebodys(thing):
+            self._visit(vars(thing), depth)
+
+    def _keep_tensor(self, t: Tensor) -> None:
+        place = t.detach()
+        self.tensors.append((t, place, place.clone(), t.requires_grad, t.grad if t.is_leaf else None))
+        if t.is_leaf and t.grad is not None:
+            self._visit(t.grad, 1)
+
+    def restore(self) -> None:
+        torch.set_grad_enabled(self.settings[0])
+        torch.set_default_dtype(self.settings[1])
+        torch.set_rng_state(self.random[0])
+        random.setstate(self.random[1])
+        if self.random[2] is not None:
+            sys.modules["numpy"].random.set_state(self.random[2])
+        for holder, before in self.holders:
+            if isinstance(holder, dict):
+                if holder.keys() != before.keys() or any(holder[key] is not before[key] for key in before):
+                    holder.clear()
+                    holder.update(before)
+            elif isinstance(holder, list):
+                holder[:] = before
+            elif holder != before:
+                holder.clear()
+                holder.update(before)
+        with torch.no_grad():
+            for t, place, content, wants_grad, grad in self.tensors:
+                if not torch.equal(place, content):
+                    place.copy_(content)
+                if t.data_ptr() != place.data_ptr() or t.shape != place.shape:
+                    t.data = place
+                if t.is_leaf:
+                    t.requires_grad_(wants_grad)
+                    t.grad = grad
+        for generator, state in self.generators:
+            generator.set_state(state)
+
+
+def _roots(function) -> list:
+    """What a function can reach."""
+    found = []
+    if isinstance(function, partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, MethodType):
+        found, function = [function.__self__], function.__func__
+    if not isinstance(function, FunctionType) or is_library(function.__code__.co_filename):
+        return [*found, function]
+    cells = [cell for cell in function.__closure__ or () if cell != CellType()]
+    names, codes = set(), [function.__code__]
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [part for part in code.co_consts if hasattr(part, "co_names")]
+    found += [cell.cell_contents for cell in cells]
+    found += [value for name, value in function.__globals__.items() if name in names]
+    return found + list(function.__defaults__ or ()) + list((function.__kwdefaults__ or {}).values())
+
+
+def _is_somebodys(thing) -> bool:
+    """An object whose attributes may hold weights: a module, an optimizer, an instance of the user's own class."""
+    if isinstance(thing, torch.nn.Module | torch.optim.Optimizer | SimpleNamespace):
+        return True
+    if isinstance(thing, type | ModuleType) or not hasattr(thing, "__dict__"):
+        return False
+    home = type(thing).__module__
+    file = getattr(sys.modules.get(home), "__file__", None)
+    return home == "__main__" or (file is not None and not is_library(file))
