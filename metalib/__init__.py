@@ -1,7 +1,24 @@
 """Learning a learning rate in PyTorch: the module behind the notebooks. Read its files in this order:
 
 problems, rates, versions, settings, unroll, differences, report, referee, train, describe, figures, grid,
-axes, trajectory, controls, lab
+axes, trajectory, controls, lab, places, recording, unseen, trace, keep, suspects, functions, causes, culprit, watcher,
+unused, doubts, nonfinite, failures, diagnosis, doctor, timeline, loop_causes, learned, loop_faults, outer, cells
 """
 
 __version__ = "0.1.0"
+__all__ = ["diagnose", "diagnose_loop", "diagnose_source"]
+
+
+def __getattr__(name: str):
+    """The doctor, loaded when it is asked for: importing metalib loads nothing."""
+    homes = {
+        "diagnose": "doctor",
+        "diagnose_loop": "outer",
+        "diagnose_source": "cells",
+        "load_ipython_extension": "cells",
+    }
+    if name not in homes:
+        raise AttributeError(f"module 'metalib' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"metalib.{homes[name]}"), name)

@@ -1,26 +1,44 @@
-"""Logarithmic axes that hold what runs do, an explosion included: their ranges and their ticks."""
+"""Logarithmic axes that hold what runs do, an explosion included: the points to draw, the ranges and the ticks."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 
 Range = tuple[float, float]
+SMALLEST, LARGEST = 1e-300, 1e300  # closer to the ends of float64, the arithmetic of ticks and ranges overflows
+COLUMNS = 800  # twice the pixels that a plot is wide, since a column of points can lie across two of pixels
 
 
-def drawable(values: Iterable[float]) -> list[float]:
+def drawable(values: Sequence[float]) -> np.ndarray:
     """The values, with nan for what a logarithmic axis cannot show: zero, negative numbers, inf."""
-    return [value if math.isfinite(value) and value > 0 else math.nan for value in values]
+    values = np.asarray(values, dtype=float)
+    return np.where((values >= SMALLEST) & (values <= LARGEST), values, np.nan)
 
 
-def limits(values: Iterable[float], low: float, high: float) -> Range:
+def thin(steps: Sequence[int], values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """The points of a line that can be seen: the first, the lowest, the highest and the last of each column."""
+    steps, values = np.asarray(steps), drawable(values)
+    size = -(-len(values) // COLUMNS)
+    if size <= 4:
+        return steps, values
+    places = np.arange(-(-len(values) // size) * size).clip(max=len(values) - 1).reshape(-1, size)
+    lowest = np.nan_to_num(values, nan=np.inf)[places].argmin(axis=1)
+    highest = np.nan_to_num(values, nan=-np.inf)[places].argmax(axis=1)
+    rows = np.arange(len(places))
+    kept = np.unique([places[:, 0], places[rows, lowest], places[rows, highest], places[:, -1]])
+    return steps[kept], values[kept]
+
+
+def limits(values: Sequence[float], low: float, high: float) -> Range:
     """The range of the drawable values, or the given one when there is none.
 
     It ends six decades from their median, or one run that explodes would flatten all others.
     """
-    values = sorted(value for value in drawable(values) if not math.isnan(value))
-    if not values:
+    values = drawable(values)
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
         return low, high
     median = values[len(values) // 2]
     return max(values[0], median * 1e-6), min(values[-1], median * 1e6)
@@ -31,10 +49,11 @@ def inside(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def widen(limits: Range) -> Range:
+def widen(inner: Range) -> Range:
     """Room to grow, a quarter of the range on either side, so that the axes are not drawn again with each new point."""
-    room = 1.25 * (limits[1] / limits[0]) ** 0.25
-    return limits[0] / room, limits[1] * room
+    low, high = inner
+    room = 1.25 * (high / low) ** 0.25
+    return max(low / room, SMALLEST), min(high * room, LARGEST)
 
 
 def set_ticks(axis: Axis, ratio: float) -> None:

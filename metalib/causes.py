@@ -6,12 +6,12 @@ In the sentences, {line} is the guilty line's number, {meta} the meta-parameter,
 CAUSES = {
     # silent cuts
     "data_write": (
-        "Line {line} writes through `.data`: the numbers arrive, the history does not, so nothing after it knows {meta}.",
+        "Line {line} writes through `.data`: the numbers arrive, the history does not: nothing after it knows {meta}.",
         "Do not assign: keep the new weight as a new tensor, w = w - rate * g, and pass it to the model with "
         "torch.func.functional_call.",
     ),
     "data_read": (
-        "Line {line} reads `.data`: a tensor with the same numbers and no history, although its value depends on {meta}.",
+        "Line {line} reads `.data`: the same numbers without a history, although they depend on {meta}.",
         "Use the tensor itself, without `.data`.",
     ),
     "detach": (
@@ -33,8 +33,8 @@ CAUSES = {
         "Keep the computed tensor in a dict and run the model with torch.func.functional_call(model, weights, inputs).",
     ),
     "left_torch": (
-        "Line {line} turns a tensor that depends on {meta} into plain numbers ({detail}); what is computed from them has "
-        "no history.",
+        "Line {line} turns a tensor that depends on {meta} into plain numbers ({detail}); what comes of them has no "
+        "history.",
         "Compute with the tensor itself, and use .item() only for what is printed.",
     ),
     "no_grad": (
@@ -95,8 +95,8 @@ CAUSES = {
         "Replace this operation by one with a right derivative.",
     ),
     "recomputed": (
-        "Line {line} uses checkpointing: its block is computed again in the backward pass, then with other weights than "
-        "those it was given.",
+        "Line {line} uses checkpointing: its block is computed again in the backward pass, then with other weights "
+        "than those it was given.",
         "Hand the weights to the checkpointed function as arguments, or do without checkpointing in the inner loop.",
     ),
     "silent_write": (
@@ -190,5 +190,8 @@ CAUSES = {
         "Take all inner gradients first, then update all weights.",
     ),
     # the verdict stands, the place was not found
-    "unnamed": ("The doctor did not find the line{detail}.", "Compare the step with the functional loop of notebook 05."),
+    "unnamed": (
+        "The doctor did not find the line{detail}.",
+        "Compare the step with the functional loop of notebook 05.",
+    ),
 }

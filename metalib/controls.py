@@ -1,11 +1,14 @@
-"""The lab's controls: one widget for each setting that it offers."""
+"""The lab's controls: one widget for each setting that it offers, what is written beside them, where all stand."""
+
+import html
+import re
 
 import ipywidgets as widgets
 
 from metalib.problems import PROBLEMS
 from metalib.rates import RATES
 from metalib.settings import Settings, devices
-from metalib.versions import VERSIONS
+from metalib.versions import VERSIONS, symptom
 
 HELP = {
     "version": "how the inner loop updates the weights",
@@ -51,3 +54,19 @@ def controls(settings: Settings) -> dict[str, widgets.Widget]:
 def device_note() -> str:
     """Which devices this machine lacks, and why; "" when it has them all."""
     return "; ".join(f"{name} cannot be chosen: {reason}" for name, reason in devices().items() if reason)
+
+
+def hint(version: str) -> str:
+    """A version's symptom as HTML."""
+    text = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(symptom(version)))
+    return f"<b>{version}</b>: {text}"
+
+
+def arrange(controls: dict[str, widgets.Widget], *below: widgets.Widget | list[widgets.Widget]) -> widgets.VBox:
+    """The lab's panel: three controls a row, the note on devices beside the last, then each of `below` in a row."""
+    wrap = widgets.Layout(flex_flow="row wrap")
+    *made, carry = controls.values()
+    note = widgets.HTML(f"<small>{html.escape(device_note())}</small>")
+    rows = [made[first : first + 3] for first in range(0, len(made), 3)] + [[carry, note], *below]
+    rows = [widgets.HBox(row, layout=wrap) if isinstance(row, list) else row for row in rows]
+    return widgets.VBox(rows).add_class("trajectory-lab")

@@ -1,18 +1,24 @@
 """From the first broken value to a cause: which call made it, on which of the user's lines, and what kind of fault."""
 
-import ast
-import inspect
 import os
-import textwrap
 from typing import NamedTuple
 
-import torch
-
-from metalib.places import Frame, is_library
+from metalib.functions import custom_function, function_line, graph_nodes
+from metalib.places import Frame
+from metalib.recording import NUMBERS, Call, Recording
 from metalib.suspects import Study, moves
-from metalib.trace import NUMBERS, Call, Recording
 
-MAKERS = {"tensor", "as_tensor", "from_numpy", "new_tensor", "full", "full_like", "new_full", "scalar_tensor", "asarray"}
+MAKERS = {
+    "tensor",
+    "as_tensor",
+    "from_numpy",
+    "new_tensor",
+    "full",
+    "full_like",
+    "new_full",
+    "scalar_tensor",
+    "asarray",
+}
 DETACHERS = {"data.__get__": "data_read", "detach": "detach", "detach_": "detach"}
 
 
@@ -56,7 +62,7 @@ def _by_name(study: Study, index: int, call: Call) -> Finding:
     if name == "compiled":
         return Finding("compiled", place(call))
     if "/torch/optim/" in inner:
-        dropped = call.grad and not base.values[call.reads[0]].producer is None
+        dropped = call.grad and base.values[call.reads[0]].producer is not None
         return Finding("optimizer_drops_rate" if dropped else "optimizer_step", place(call), f" ({_optimizer(inner)})")
     if call.inference or not call.grad:
         return switched_off(call)
@@ -91,7 +97,9 @@ def _written_through(base: Recording, call: Call) -> str | None:
     maker = base.calls[target.producer].name if target.producer is not None else None
     if maker in DETACHERS and not target.wants_grad:
         return maker
-    made = [c.name for c in base.calls if c.name in DETACHERS and target.tensor in {base.values[w].tensor for w in c.writes}]
+    made = [
+        c.name for c in base.calls if c.name in DETACHERS and target.tensor in {base.values[w].tensor for w in c.writes}
+    ]
     return made[-1] if made and not target.wants_grad else None
 
 
@@ -119,53 +127,6 @@ def _inner_gradient(base: Recording, call: Call) -> Finding:
 
 def compile_line(base: Recording) -> Frame | None:
     return next((call.frames[0] for call in base.calls if call.name == "compiled" and call.frames), None)
-
-
-def graph_nodes(edges) -> list:
-    seen, todo = {}, [edge.node for edge in edges if edge is not None]
-    while todo:
-        node = todo.pop()
-        if node is not None and node not in seen:
-            seen[node] = None
-            todo += [child for child, _ in node.next_functions]
-    return list(seen)
-
-
-def custom_function(node) -> type | None:
-    """The user's torch.autograd.Function behind a node of the graph."""
-    todo = list(torch.autograd.Function.__subclasses__())
-    while todo:
-        function = todo.pop()
-        todo += function.__subclasses__()
-        if node.name() == f"{function.__name__}Backward" and not is_library(_file(function)):
-            return function
-    return None
-
-
-def _file(thing) -> str:
-    try:
-        return inspect.getsourcefile(thing) or ""
-    except (TypeError, OSError):
-        return ""
-
-
-def function_line(function: type) -> Frame | None:
-    """The line of a torch.autograd.Function to look at: where forward keeps a detached input, where backward is marked
-    once_differentiable, or else where backward returns."""
-    for method in (function.forward, function.backward):
-        code = inspect.unwrap(method).__code__
-        try:
-            lines, first = inspect.getsourcelines(code)
-        except OSError:
-            return None
-        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-        if method is function.backward and hasattr(method, "__wrapped__"):
-            return Frame(code.co_filename, first + tree.lineno - 1, code.co_name)
-        cuts = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ("detach", "data", "item")]
-        ends = [n for n in ast.walk(tree) if isinstance(n, ast.Return)] if method is function.backward else []
-        if cuts or ends:
-            return Frame(code.co_filename, first + (cuts or ends)[-1].lineno - 1, code.co_name)
-    return None
 
 
 def _optimizer(inner: str) -> str:

@@ -1,5 +1,7 @@
 """In words: a run's name and what happened in it, and an error that is shown on purpose."""
 
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import contextmanager
 
 from metalib.problems import PROBLEMS
@@ -18,22 +20,56 @@ def label(settings: Settings) -> str:
     return ", ".join(words + ["weights carried over"] * settings.carry)
 
 
+def labels(runs: Iterable[Run]) -> list[str]:
+    """A name for each run, with a number where an earlier run has the same."""
+    seen, names = Counter(), []
+    for run in runs:
+        name = label(run.settings)
+        seen[name] += 1
+        names.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
+    return names
+
+
 def best_rate(settings: Settings) -> float | None:
-    """The closed-form optimum that a run should reach, where one exists for its problem and its kind of loop."""
+    """The constant rate with the smallest expected outer loss, where it is known for the problem and the kind of loop.
+
+    At one inner step a learned rate settles there. With more it may stop well below for hundreds of outer steps: the
+    outer loss is nearly flat around its minimum, and Adam, which divides by the gradients that it remembers, makes
+    small steps for a long time after large gradients.
+    """
     if settings.rate == "from loss" or settings.carry:
         return None
     return PROBLEMS[settings.problem].best_rate(settings.inner_steps)
 
 
+def best_name(settings: Settings) -> str:
+    """The best rate's name in a legend. It is best on average over tasks, which is not to say that a run reaches it."""
+    return f"best rate on average, {settings.problem}, K = {settings.inner_steps}"
+
+
+def rate_names(run: Run) -> list[str]:
+    """The names of the rates that a plot shows."""
+    return list(run.records[0].rates) if run.records else ["rate"]
+
+
+def legend_entry(run: Run, name: str) -> str:
+    """A run's entry in a legend: its name, and how it ended or which line is which."""
+    curves, styles = rate_names(run), ("solid", "dashed", "dash-dotted", "dotted")
+    if run.error:
+        return f"{name}: ended after {len(run.records)} outer steps"
+    if len(curves) < 2:
+        return name
+    return f"{name}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"
+
+
 def is_cut(run: Run) -> bool:
     """True when no gradient ever reached a meta-parameter."""
-    gradients = [g for record in run.records for g in record.meta_gradient.values()]
-    return bool(gradients) and all(g is None for g in gradients)
+    return bool(run.records) and all(g is None for record in run.records for g in record.meta_gradient.values())
 
 
-def sentence(run: Run) -> str:
-    """What happened to the rate in this run, in words and numbers."""
-    name = label(run.settings)
+def sentence(run: Run, name: str = "") -> str:
+    """What happened to the rate in this run, in words and numbers; `name` where its label does not tell it apart."""
+    name = name or label(run.settings)
     if not run.records:
         return f"{name}: {run.error or 'no outer step was run'}"
     first, last = run.records[0], run.records[-1]

@@ -2,6 +2,7 @@
 
 import html
 import linecache
+import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,14 +10,24 @@ from torch import Tensor
 
 from metalib.report import VERDICTS, Report, short
 
+MEANINGS = VERDICTS | {"loop": "the step may be right, the loop around it is not"}
 AROUND = 2  # lines of context on either side
 RIGHT, BROKEN, GREY = "#1b7f4d", "#c2410c", "#8a8f98"  # told apart by the colour-blind, legible on white and on black
 
 
 class Location(NamedTuple):
+    """A line of the user's: `str()` gives it as a reader names it, without a notebook's temporary path."""
+
     filename: str
     lineno: int
     source: str
+
+    def __str__(self):
+        path = self.filename
+        if "ipykernel_" in path:
+            return f"line {self.lineno} of the cell"
+        inside = path.startswith(os.path.join(os.getcwd(), ""))
+        return f"{os.path.relpath(path) if inside else path}, line {self.lineno}"
 
 
 class Stop(NamedTuple):
@@ -47,10 +58,12 @@ class Diagnosis:
 
     def __str__(self):
         lines = [str(Report(self.verdict, self.by_parameter, self.claimed, self.expected, self.error))]
+        if self.verdict == "right" and not self.by_parameter:
+            lines = ["right: no fault of the outer loop was found"]
         if self.cause is None:
             return lines[0]
         if self.location:
-            lines += ["", f"{self.location.filename}, line {self.location.lineno} ({self.cause})"]
+            lines += ["", f"{self.location} ({self.cause})"]
             lines += [f"{'>' if at == self.location.lineno else ' '} {at:5} | {text}" for at, text in self.context()]
         lines += ["", f"why     {self.explanation}", f"repair  {self.repair}"]
         if self.way:
@@ -69,7 +82,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         colour = RIGHT if self.verdict == "right" else BROKEN
-        parts = [f"<b style='color:{colour}'>{self.verdict}</b>: {html.escape(VERDICTS[self.verdict])}"]
+        parts = [f"<b style='color:{colour}'>{self.verdict}</b>: {html.escape(MEANINGS[self.verdict])}"]
         if self.error is not None:
             parts.append(f"<code>{html.escape(f'{type(self.error).__name__}: {self.error}')}</code>")
         if self.cause is not None:
@@ -85,13 +98,17 @@ class Diagnosis:
         rows = []
         for at, text in self.context():
             guilty = at == self.location.lineno
-            style = f"border-left:4px solid {BROKEN};font-weight:bold" if guilty else "border-left:4px solid transparent"
+            style = (
+                f"border-left:4px solid {BROKEN};font-weight:bold" if guilty else "border-left:4px solid transparent"
+            )
             rows.append(f"<div style='{style};padding-left:0.5em'>{at:5}  {html.escape(text)}</div>")
-        head = html.escape(f"{self.location.filename}, line {self.location.lineno} ({self.cause})")
+        head = html.escape(f"{self.location} ({self.cause})")
         return f"{head}<pre style='margin:0.3em 0'>{''.join(rows)}</pre>"
 
     def _numbers(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in ("", "autograd", "differences", "verdict"))
+        head = "".join(
+            f"<th style='text-align:left'>{name}</th>" for name in ("", "autograd", "differences", "verdict")
+        )
         rows = [
             f"<tr><td>{html.escape(name)}</td><td>{short(self.claimed.get(name))}</td>"
             f"<td>{short(self.expected.get(name))}</td><td>{verdict}</td></tr>"
@@ -111,13 +128,17 @@ class Diagnosis:
             for at, stop in enumerate(self.way):
                 x, alive = 70 + at * (wide + gap), lane == 0 or stop.known
                 line, dash = (RIGHT, "") if alive else (GREY, "stroke-dasharray='4 3'")
-                boxes.append(f"<rect x='{x}' y='{y}' width='{wide}' height='28' rx='5' fill='none' stroke='{line}' {dash}/>")
+                boxes.append(
+                    f"<rect x='{x}' y='{y}' width='{wide}' height='28' rx='5' fill='none' stroke='{line}' {dash}/>"
+                )
                 fill = "currentColor" if alive else GREY
                 label = html.escape(stop.label if len(stop.label) < 18 else f"{stop.label[:16]}…")
                 boxes.append(f"<text x='{x + wide / 2}' y='{y + 18}' text-anchor='middle' fill='{fill}'>{label}</text>")
                 if at:
                     sign, paint = ("✂", BROKEN) if lane == 1 and at == cut else ("→", line)
-                    boxes.append(f"<text x='{x - gap / 2}' y='{y + 19}' text-anchor='middle' fill='{paint}'>{sign}</text>")
+                    boxes.append(
+                        f"<text x='{x - gap / 2}' y='{y + 19}' text-anchor='middle' fill='{paint}'>{sign}</text>"
+                    )
         width, said = 70 + len(self.way) * (wide + gap), html.escape(str(self).split("value ", 1)[-1])
         return (
             f"<svg role='img' aria-label='value {said}' viewBox='0 0 {width} 110' width='{width}' "

@@ -86,11 +86,13 @@ def _confirmed(quotient, x: float, slope: float, rtol: float) -> float | None:
     Before a slope is called wrong, look closer: where a second derivative jumps a hair's breadth from x, as with ELU,
     all wider differences can agree on another value.
     """
-    width, before = _first_width(x), False
+    width, before, rounding = _first_width(x), False, math.inf
     for _ in range(LEVELS):
         value, size, _ = quotient(width)
-        resolved = 16 * EPSILON * size / width <= rtol * abs(slope)
-        agrees = resolved and abs(value - slope) <= rtol * abs(slope)
+        last, rounding = rounding, 16 * EPSILON * size / width
+        if rounding > max(rtol * abs(slope), last):  # from here on, rounding hides what is looked for
+            return None
+        agrees = rounding <= rtol * abs(slope) and abs(value - slope) <= rtol * abs(slope)
         if agrees and before:
             return value
         before, width = agrees, width / 2

@@ -57,7 +57,7 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         if report.verdict == "right":
             keep.restore()
             leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
-            return _diagnosis(report, second_thoughts(record(step, leaves), leaves), names)
+            return _diagnosis(report, second_thoughts(record(step, leaves)), names)
         seen = study(step, meta, names, keep)
         finding, way = _find(seen, step, report, keep)
         return _diagnosis(report, finding, names, way)

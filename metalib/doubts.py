@@ -1,12 +1,12 @@
 """A right gradient of a doubtful program: two things that finite differences cannot object to."""
 
-from metalib.culprit import Finding, graph_nodes
-from metalib.trace import Recording
+from metalib.culprit import Finding
+from metalib.recording import Recording
 
 
-def second_thoughts(base: Recording, leaves) -> Finding | None:
+def second_thoughts(base: Recording) -> Finding | None:
     """For a step whose gradient is right: reentrant checkpointing, or an inner gradient that sees an update."""
-    return checkpoint_line(base) or _sees_update(base, leaves)
+    return checkpoint_line(base) or _sees_update(base)
 
 
 def checkpoint_line(base: Recording) -> Finding | None:
@@ -20,11 +20,10 @@ def checkpoint_line(base: Recording) -> Finding | None:
     return None
 
 
-def _sees_update(base: Recording, leaves) -> Finding | None:
-    """Layer by layer: the loss of a later inner gradient holds an update that an earlier one has made of its weights."""
+def _sees_update(base: Recording) -> Finding | None:
+    """Layer by layer: the loss of a later inner gradient holds the update that came of an earlier one."""
     takers = [call for call in base.calls if call.name == "grad" and call.writes]
-    goals = {id(leaf) for leaf in leaves.values()}
-    metas = {v.edge.node for v in base.values if v.tensor in goals and v.edge is not None}
+    metas = {v.edge.node for v in base.values if v.tensor in base.leaves and v.edge is not None}
     for at, later in enumerate(takers):
         loss, inputs = _nodes(base, later.reads[:1]), _nodes(base, later.reads[1:])
         between = _reachable(loss, stop=inputs)
@@ -32,9 +31,9 @@ def _sees_update(base: Recording, leaves) -> Finding | None:
             gradients, before = _nodes(base, earlier.writes), _nodes(base, earlier.reads[1:])
             if inputs & before or not gradients & between:
                 continue
-            if any(_is_update(node, gradients, before, metas) for node in between - gradients):
-                if _reachable(gradients, stop=set()) & inputs:
-                    return Finding("sees_update", later.frames[0] if later.frames else None)
+            updated = any(_is_update(node, gradients, before, metas) for node in between - gradients)
+            if updated and _reachable(gradients, stop=set()) & inputs:
+                return Finding("sees_update", later.frames[0] if later.frames else None)
     return None
 
 

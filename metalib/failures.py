@@ -3,13 +3,15 @@
 import re
 
 import torch
-from torch.autograd.graph import get_gradient_edge, saved_tensors_hooks
+from torch.autograd.graph import saved_tensors_hooks
 
-from metalib.culprit import Finding, compile_line, custom_function, explain_break, function_line, graph_nodes, readable, switched_off
+from metalib.culprit import Finding, compile_line, explain_break, readable, switched_off
 from metalib.doubts import checkpoint_line
+from metalib.functions import custom_function, function_line, graph_nodes
 from metalib.places import raising_frames, run_step
+from metalib.recording import Recording, address, edge, project
 from metalib.suspects import Study
-from metalib.trace import Recorder, Recording
+from metalib.trace import Recorder
 from metalib.unused import unused_weights
 
 IN_PLACE = ("modified by an inplace operation", "saved tensor that has been detached in-place", "range for TensorList")
@@ -54,12 +56,12 @@ def overwritten(step, study: Study, keep, silent: bool = False) -> Finding | Non
     recorder, spoilt = Recorder(), []
 
     def pack(t):
-        return t.detach(), len(recorder.calls), recorder.address(t), t._version, recorder.project(t)
+        return t.detach(), len(recorder.calls), address(t), t._version, project(t)
 
     def unpack(saved):
-        t, at, address, version, content = saved
-        if recorder.project(t) != content if silent else t._version != version:
-            spoilt.append((at, address))
+        t, at, place, version, content = saved
+        if project(t) != content if silent else t._version != version:
+            spoilt.append((at, place))
         return t
 
     keep.restore()
@@ -71,9 +73,9 @@ def overwritten(step, study: Study, keep, silent: bool = False) -> Finding | Non
         except Exception:  # it is known to raise; what it had saved by then is what is asked for
             pass
     calls, writes = recorder.calls, []
-    for saved_at, address in spoilt:
+    for saved_at, place in spoilt:
         later = range(saved_at + 1, len(calls))
-        writes += [(at, saved_at) for at in later if address in calls[at].wrote and calls[at].frames][:1]
+        writes += [(at, saved_at) for at in later if place in calls[at].wrote and calls[at].frames][:1]
     if not writes and not silent:
         lists = [at for at, call in enumerate(calls) if call.name.startswith("_foreach") and call.wrote and call.frames]
         writes = [(at, at) for at in lists[:1]]
@@ -92,9 +94,9 @@ def _first_of_a_row(calls, at: int) -> int:
     first = at
     for earlier in range(at - 1, -1, -1):
         one, other = calls[earlier], calls[first]
-        if one.wrote and one.frames and one.name == other.name and one.frames[0].key == other.frames[0].key:
-            if one.frames[0].lineno == other.frames[0].lineno - 1:
-                first = earlier
+        alike = one.wrote and one.frames and one.name == other.name and one.frames[0].key == other.frames[0].key
+        if alike and one.frames[0].lineno == other.frames[0].lineno - 1:
+            first = earlier
     return first
 
 
@@ -103,18 +105,17 @@ def _freed(base: Recording) -> Finding | None:
     takers = [call for call in base.calls if call.name in GRADS and call.frames]
     if base.loss is None and not takers:
         return None
-    last = [_edge(base.loss)] if base.loss is not None else [base.values[r].edge for r in takers[-1].reads[:1]]
+    last = [base.values[read].edge for read in takers[-1].reads[:1]] if base.loss is None else []
+    last += [edge(base.loss)] if base.loss is not None and base.loss.requires_grad else []
     needed = {node for node in graph_nodes(last) if node.next_functions}
     for call in takers if base.loss is not None else takers[:-1]:
         if call.options.get("create_graph") or call.options.get("retain_graph"):
             continue
         if needed & set(graph_nodes([base.values[read].edge for read in call.reads[:1]])):
-            return Finding("graph_freed", call.frames[0], "; the outer loss, or a later gradient, runs through it again")
+            return Finding(
+                "graph_freed", call.frames[0], "; the outer loss, or a later gradient, runs through it again"
+            )
     return None
-
-
-def _edge(t):
-    return get_gradient_edge(t) if t.requires_grad else None
 
 
 def _no_second_derivative(base: Recording, message: str) -> Finding | None:

@@ -1,8 +1,8 @@
 """Whatever a step changes outside itself, put back: the doctor runs somebody's step a few times and leaves no mark.
 
-    keep = Keeper(step)
-    keep.restore()      # before each run, and at the end
-    step(meta)          # may train a global model, draw random numbers, fill .grad, switch autograd off
+keep = Keeper(step)
+keep.restore()      # before each run, and at the end
+step(meta)          # may train a global model, draw random numbers, fill .grad, switch autograd off
 """
 
 import copy
@@ -20,7 +20,7 @@ DEPTH = 6
 
 
 class Keeper:
-    """Holds the state of everything that `step` can reach: its closure, the globals it names, its defaults, its self."""
+    """Holds the state of all that `step` can reach: its closure, the globals it names, its defaults, its self."""
 
     def __init__(self, step):
         self.tensors, self.holders, self.generators, self.seen = [], [], [], set()

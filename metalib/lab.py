@@ -13,21 +13,21 @@ synced values; an Output widget would show nothing when a button's callback, and
 import asyncio
 import base64
 import html
-import re
+import math
 import threading
 import time
 import weakref
+from collections.abc import Coroutine
 from dataclasses import replace
 
 import ipywidgets as widgets
 
-from metalib.controls import controls, device_note
+from metalib.controls import arrange, controls, hint
 from metalib.describe import sentence
 from metalib.figures import Picture
 from metalib.settings import Settings
 from metalib.train import Run, explain, train
 from metalib.trajectory import TrajectoryPlot, trajectories
-from metalib.versions import symptom
 
 FRAMES_A_SECOND = 10  # unlimited frames would still be arriving in the page long after the loop has ended
 _LABS = weakref.WeakSet()
@@ -71,24 +71,11 @@ class TrajectoryLab:
         self.wipe.on_click(lambda _: self.press_clear())
         self.controls["version"].observe(lambda _: self._show_hint(), "value")
         self._show_hint()
-        *made, carry = self.controls.values()
-        wrap = widgets.Layout(flex_flow="row wrap")
-        note = widgets.HTML(f"<small>{html.escape(device_note())}</small>")
-        self.panel = widgets.VBox(
-            [
-                *(widgets.HBox(made[first : first + 3], layout=wrap) for first in range(0, len(made), 3)),
-                widgets.HBox([carry, note], layout=wrap),
-                self.hint,
-                widgets.HBox([self.go, self.halt, self.wipe, self.bar], layout=wrap),
-                self.status,
-                self.image,
-            ]
-        ).add_class("trajectory-lab")
+        buttons = [self.go, self.halt, self.wipe, self.bar]
+        self.panel = arrange(self.controls, self.hint, buttons, self.status, self.image)
 
     def _show_hint(self):
-        name = self.controls["version"].value
-        text = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(symptom(name)))
-        self.hint.value = f"<b>{name}</b>: {text}"
+        self.hint.value = hint(self.controls["version"].value)
 
     def __repr__(self):
         return "TrajectoryLab: run this cell in Jupyter to use it"
@@ -116,17 +103,21 @@ class TrajectoryLab:
     def press_run(self) -> None:
         if self.running:
             return
-        if self._loop is None:
+        if not self._has_loop():
             self._say("there is no event loop here: use `await lab.run()`, or train() in a for loop", "warning")
             return
         self._task = asyncio.run_coroutine_threadsafe(self.run(), self._loop)
 
+    def _has_loop(self) -> bool:
+        return self._loop is not None and not self._loop.is_closed()
+
     def stop(self) -> None:
+        """End the run after its outer step, also one that was asked for and has not begun."""
         self._stop.set()
 
     def press_clear(self) -> None:
         """Clear on the loop's thread: on a button's own it would change the runs while they are drawn."""
-        self._loop.call_soon_threadsafe(self.clear) if self._loop else self.clear()
+        self._loop.call_soon_threadsafe(self.clear) if self._has_loop() else self.clear()
 
     def clear(self) -> None:
         """Forget the finished runs; one that is running goes on and stays."""
@@ -139,9 +130,20 @@ class TrajectoryLab:
         """The last runs as a static picture with a sentence on each."""
         return trajectories(self.runs)
 
-    async def run(self) -> Run | None:
-        """Run the outer loop with the controls' values, drawing as it goes. None when they cannot be run."""
+    def run(self) -> Coroutine[None, None, Run | None]:
+        """Run the outer loop with the controls' values, drawing as it goes. None when they cannot be run.
+
+        Await it. An earlier Stop is forgotten here, in the call, so that one which comes before the beginning counts.
+        """
+        if not self.running:
+            self._stop.clear()
+        return self._run()
+
+    async def _run(self) -> Run | None:
         if self.running:
+            return None
+        if self._stop.is_set():
+            self._say("stopped before the first outer step", "warning")
             return None
         try:
             settings = self.settings()
@@ -150,7 +152,6 @@ class TrajectoryLab:
             return None
         run = Run(settings)
         self.runs.append(run)
-        self._stop.clear()
         self._lock(True)
         self._say("starting", "info")
         try:
@@ -164,7 +165,7 @@ class TrajectoryLab:
 
     async def _follow(self, run: Run) -> None:
         self.bar.value, self.bar.max, self.bar.bar_style = 0, run.settings.outer_steps, "info"
-        drawn = 0.0
+        drawn = -math.inf
         for record in train(run.settings):
             run.records.append(record)
             if time.monotonic() - drawn > 1 / FRAMES_A_SECOND:
@@ -185,7 +186,7 @@ class TrajectoryLab:
         self._draw()
 
     def _draw(self) -> None:
-        self.image.value = self.plot.png(self.runs)
+        self.image.value = self.plot.png(self.runs, self.running)
 
     def _say(self, text: str, style: str) -> None:
         self.status.value = html.escape(text)

@@ -3,8 +3,8 @@
 import math
 
 from metalib.culprit import Finding, place, readable
+from metalib.recording import Call
 from metalib.suspects import Study, bisect, claim, gradients, path, reaches
-from metalib.trace import Call
 
 HUGE = 1e30  # larger than this before it overflows: the unroll explodes
 
@@ -16,7 +16,9 @@ def explain_nan(study: Study) -> Finding:
     bad = next((i for i in way if not math.isfinite(base.values[i].size)), None)
     if bad is None or base.values[bad].producer is None:
         connected = reaches(base, study.leaves, study.direction)
-        worst = bisect([i for i in way if i in connected], lambda part: _nan(lambda: claim(study, part, [1.0] * len(part))))
+        worst = bisect(
+            [i for i in way if i in connected], lambda part: _nan(lambda: claim(study, part, [1.0] * len(part)))
+        )
         return _gradient(study, worst)
     call = base.calls[base.values[bad].producer]
     sizes = [base.values[i].size for i in way if i < bad and math.isfinite(base.values[i].size)]
@@ -45,7 +47,9 @@ def _inside_gradient(study: Study, call: Call) -> Finding:
     way = [i for i in path(base, taken.reads[0]) if base.values[i].edge is not None]
 
     def is_bad(part):
-        return _nan(lambda: sum(g.sum().item() for g in gradients(study, part, [1.0] * len(part), inputs) if g is not None))
+        return _nan(
+            lambda: sum(g.sum().item() for g in gradients(study, part, [1.0] * len(part), inputs) if g is not None)
+        )
 
     worst = bisect(way, is_bad) if inputs else None
     if worst is None or base.values[worst].producer is None:
@@ -63,7 +67,7 @@ def _nan(number) -> bool:
 
 def _last_use(study: Study, call: Call):
     """The line that used the meta-parameter last before `call`."""
-    base, leaves = study.base, {id(leaf) for leaf in study.leaves.values()}
+    base = study.base
     before = base.calls[: base.calls.index(call) + 1]
-    users = [c for c in before if c.frames and any(base.values[r].tensor in leaves for r in c.reads)]
+    users = [c for c in before if c.frames and any(base.values[r].tensor in base.leaves for r in c.reads)]
     return place((users or [call])[-1])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TOOLS = ("places", "trace", "unused", "failures", "referee", "doctor", "outer", "cells")
-OURS = {os.path.join(HERE, f"{name}.py") for name in TOOLS}
+TOOLS = {"places", "recording", "unseen", "trace", "watcher", "timeline", "failures", "referee", "doctor", "outer"}
+OURS = {os.path.join(HERE, f"{name}.py") for name in TOOLS | {"cells"}}
 PLACES = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(torch.__file__)}
 LIBRARIES = tuple(os.path.join(place, "") for place in PLACES)
 

@@ -96,15 +96,20 @@ class OneWeight:
 
 @lru_cache
 def _best_rate(n: int, inner_steps: int) -> float:
-    """The zero of d/d rate ∫ m (1 - 2 m rate)^(2K) p(m) dm, by bisection on a sum over a fine grid of m."""
-    spread = 12 * (2 / n) ** 0.5
-    m = torch.linspace(max(1e-9, 1 - spread), 1 + spread, 20_001, dtype=torch.float64)
-    log_density = (n / 2 - 1) * m.log() - n * m / 2
-    density = (log_density - log_density.max()).exp()
+    """The zero of d/d rate ∫ m (1 - 2 m rate)^(2K) p(m) dm, by bisection on a sum over a fine grid of m.
+
+    The terms are m to the power n/2 + 2K at most, times exp(-n m / 2): with many steps they peak far outside of p, so
+    the grid reaches forty standard deviations beyond that peak, and the sum is taken over logarithms.
+    """
+    power = n / 2 + 2 * inner_steps
+    m = torch.linspace(0, 2 / n * (power + 40 * power**0.5), 40_001, dtype=torch.float64)[1:]
+    log_weight = (n / 2 + 1) * m.log() - n * m / 2  # of m² p(m), but for a constant
     low, high = 0.0, 1.0
     for _ in range(60):
         rate = (low + high) / 2
-        slope = -(density * m**2 * (1 - 2 * m * rate) ** (2 * inner_steps - 1)).sum().item()
+        left = 1 - 2 * m * rate
+        size = log_weight + (2 * inner_steps - 1) * left.abs().log()
+        slope = -(left.sign() * (size - size.max()).exp()).sum().item()
         low, high = (rate, high) if slope < 0 else (low, rate)
     return low
 

@@ -137,9 +137,14 @@ def _last_digits(step: Step, meta: Meta, claimed, loss: float, eps: float):
     """
 
     def near(shift):
-        return _claims(step, {name: alike(p, p.detach() * (1 + shift * p.detach().sign())) for name, p in meta.items()})[:2]
+        return _claims(
+            step, {name: alike(p, p.detach() * (1 + shift * p.detach().sign())) for name, p in meta.items()}
+        )[:2]
 
-    noise, wobble = 0.0 if eps == EPSILON else eps * abs(loss), {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in meta.items()}
+    noise, wobble = (
+        0.0 if eps == EPSILON else eps * abs(loss),
+        {name: torch.zeros(p.shape, dtype=torch.float64) for name, p in meta.items()},
+    )
     for digits in (1, -1, 3, -3):
         claims, value = near(digits * eps)
         noise = max(noise, abs((value or loss) - loss))

@@ -36,7 +36,7 @@ class Report:
     error: Exception | None = None
 
     def __str__(self):
-        lines = [f"{self.verdict}: {VERDICTS[self.verdict]}"]
+        lines = [f"{self.verdict}: {VERDICTS.get(self.verdict, 'the step may be right, the loop around it is not')}"]
         if self.error is not None:
             lines.append(f"  {type(self.error).__name__}: {self.error}")
         for name, verdict in self.by_parameter.items():

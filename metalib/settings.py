@@ -87,7 +87,10 @@ class Settings:
         if not isinstance(self.carry, bool):
             raise ValueError(f"carry is {self.carry!r}: give True or False")
         if self.truncation is not None:
-            self._set("truncation", _whole("truncation", self.truncation, 1, self.inner_steps))
+            self._set("truncation", _whole("truncation", self.truncation, *LIMITS["inner_steps"]))
+            if self.truncation > self.inner_steps:
+                few = f"truncation is {self.truncation}, more than the inner steps, {self.inner_steps}"
+                raise ValueError(f"{few}: choose at least {self.truncation} inner steps, or a smaller truncation")
         if self.device == "mps" and self.dtype == "float64":
             raise ValueError("device 'mps' has no float64: choose dtype 'float32', or device 'cpu'")
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from metalib.recording import Recording, Value, weights
 from metalib.referee import alike
-from metalib.trace import Recording, Value, record, weights
+from metalib.trace import record
 
 PRECISION = {torch.float64: (1e-6, 1e-3), torch.float32: (3e-3, 5e-2)}  # dtype -> (relative step, tolerance)
 

@@ -7,86 +7,26 @@ Two recordings at neighbouring meta-parameters then say how each value really ch
 
 import math
 import weakref
-from dataclasses import dataclass, field
-from typing import NamedTuple
-from unittest.mock import patch
 
 import torch
-from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from metalib.places import Frame, run_step, stack
-
-NUMBERS = {"item", "__float__", "tolist", "numpy", "__int__", "__array__"}  # what takes a value out of PyTorch
-SWITCHES = {"_set_grad_enabled", "backward", "register_hook", "requires_grad_", "requires_grad.__set__"}
-
-
-def weights(count: int) -> Tensor:
-    """Fixed numbers without a pattern, the first `count` of one endless sequence."""
-    k = torch.arange(1, count + 1, dtype=torch.float64)
-    return torch.cos(0.7 * k * k + 1.3 * k)
-
-
-@dataclass(eq=False)
-class Value:
-    """One content of one tensor. `number` is its projection; `edge` its place in the graph, None outside of it."""
-
-    producer: int | None
-    number: float
-    size: float
-    edge: object
-    shape: tuple
-    dtype: torch.dtype
-    tensor: int
-    address: int
-    wants_grad: bool
-
-
-@dataclass(eq=False)
-class Call:
-    """One call: `inner` is the innermost function's file, which may lie in a library; `frames` are the user's only."""
-
-    name: str
-    frames: list[Frame]
-    inner: str
-    reads: list[int]
-    writes: list[int] = field(default_factory=list)
-    grad: bool = True
-    inference: bool = False
-    opaque: bool = False
-    off: bool = False  # a call that switches requires_grad off
-    result: object = None
-    numbers: tuple = ()
-    options: dict = field(default_factory=dict)
-    region: Frame | None = None
-    wrote: frozenset = frozenset()  # addresses of the storages written in place
-
-
-def tensors_in(thing, found=None) -> list[Tensor]:
-    found = [] if found is None else found
-    if isinstance(thing, Tensor):
-        found.append(thing)
-    elif isinstance(thing, list | tuple):
-        for part in thing:
-            tensors_in(part, found)
-    elif isinstance(thing, dict):
-        for part in thing.values():
-            tensors_in(part, found)
-    return found
-
-
-def numbers_in(thing) -> tuple[float, ...]:
-    if isinstance(thing, float | int) and not isinstance(thing, bool):
-        return (float(thing),)
-    if isinstance(thing, list | tuple):
-        return tuple(number for part in thing for number in numbers_in(part))
-    return ()
-
-
-def short_name(function) -> str:
-    name = (resolve_name(function) or getattr(function, "__name__", "") or "").split(".")
-    return ".".join(name[-2:]) if name[-1] in ("__get__", "__set__") else name[-1]
+from metalib.places import run_step, stack
+from metalib.recording import (  # noqa: I001
+    NUMBERS,
+    SWITCHES,
+    Call,
+    Recording,
+    Value,
+    address,
+    edge,
+    numbers_in,
+    project,
+    short_name,
+    tensors_in,
+)
+from metalib.unseen import watch_compile, watch_parameters
 
 
 class Recorder(TorchFunctionMode):
@@ -99,13 +39,12 @@ class Recorder(TorchFunctionMode):
         self.known: dict[int, tuple] = {}  # id of a tensor -> (weak reference, its state, its value)
         self.writer: dict[int, int] = {}  # address of a storage -> the last call that wrote to it
         self.unset: set[int] = set()  # addresses of memory that torch.empty has left as it was
+        self.count = 0
         self.busy = False  # our own arithmetic is not to be recorded
         self.grad_on, self.region, self.backward = torch.is_grad_enabled(), None, None
-        self.weights = weights(1024)
 
     def __enter__(self):
-        self.patches = [patch.object(nn.Parameter, "__new__", self._parameter(nn.Parameter.__new__))]
-        self.patches.append(patch.object(torch, "compile", self._compile(torch.compile)))
+        self.patches = [watch_parameters(self), watch_compile(self)]
         for one in self.patches:
             one.start()
         return super().__enter__()
@@ -152,7 +91,9 @@ class Recorder(TorchFunctionMode):
         call.opaque = not now and self.grad_on and not call.inference
         call.numbers, call.result = numbers_in((args, list(kwargs.values()))), result if plain else None
         call.options = {key: value for key, value in kwargs.items() if isinstance(value, bool | type(None))}
-        call.wrote = frozenset(self.address(t) for t in written)
+        call.wrote = frozenset(address(t) for t in written)
+        if name == "__setitem__" and isinstance(args[1], slice):
+            call.options["part"] = args[1].start, args[1].stop
         if name == "backward":
             self.backward = len(self.calls)
         index = len(self.calls)
@@ -160,12 +101,12 @@ class Recorder(TorchFunctionMode):
         new = {id(t): t for t in [*written, *outputs]}
         self.unset -= call.wrote
         if name.startswith("empty"):
-            self.unset |= {self.address(t) for t in outputs}
-        old = {self.address(t) for t in inputs}
+            self.unset |= {address(t) for t in outputs}
+        old = {address(t) for t in inputs}
         if name != "grad.__get__":
             for t in new.values():  # a view of an input is no new content
-                if self.address(t) not in old or any(t is one for one in written):
-                    self.writer[self.address(t)] = index
+                if address(t) not in old or any(t is one for one in written):
+                    self.writer[address(t)] = index
         if name == "grad.__get__":
             call.options["backward"] = self.backward
             call.writes = [self.gradient(t, index) for t in outputs]
@@ -184,16 +125,8 @@ class Recorder(TorchFunctionMode):
             version = t._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        address = self.address(t)
-        node = t.grad_fn
-        return version, address, self.writer.get(address), id(node) if node is not None else t.requires_grad
-
-    @staticmethod
-    def address(t: Tensor) -> int:
-        try:
-            return t.untyped_storage().data_ptr() or id(t)
-        except (RuntimeError, NotImplementedError):  # inside a torch.func transform
-            return id(t)
+        place, node = address(t), t.grad_fn
+        return version, place, self.writer.get(place), id(node) if node is not None else t.requires_grad
 
     def read(self, t: Tensor) -> int:
         """The position of the value that `t` has now; a new one when its content, or its place in the graph, is new."""
@@ -202,92 +135,43 @@ class Recorder(TorchFunctionMode):
             return entry[2]
         return self.write(t, state[2])
 
+    def serial(self, t: Tensor) -> int:
+        """A number of its own for each tensor: Python gives the id of one that is gone to the next."""
+        entry = self.known.get(id(t))
+        if entry is not None and entry[0]() is t:
+            return entry[3]
+        self.count += 1
+        return self.count
+
     def gradient(self, t: Tensor, index: int) -> int:
         """What `.grad` holds: made by the last backward, which no call shows, unless a call has written to it since."""
-        entry, address = self.known.get(id(t)), self.address(t)
+        entry, place = self.known.get(id(t)), address(t)
         if entry is not None and entry[0]() is t:
             if entry[1] == self.state(t):
                 return entry[2]
-            if entry[1][2] != self.writer.get(address):
-                return self.write(t, self.writer[address])
-        elif address in self.writer:
-            return self.write(t, self.writer[address])
-        self.writer[address] = index
+            if entry[1][2] != self.writer.get(place):
+                return self.write(t, self.writer[place])
+        elif place in self.writer:
+            return self.write(t, self.writer[place])
+        self.writer[place] = index
         return self.write(t, index)
 
     def write(self, t: Tensor, producer: int | None) -> int:
-        number, size, edge = math.nan, 0.0, None
-        if t.is_floating_point() and self.address(t) not in self.unset:
-            number, size = self.project(t)
+        number, size, node = math.nan, 0.0, None
+        if t.is_floating_point() and address(t) not in self.unset:
+            number, size = project(t)
             if t.requires_grad:
-                edge = self.edge(t)
-        self.values.append(Value(producer, number, size, edge, tuple(t.shape), t.dtype, id(t), self.address(t), t.requires_grad))
-        self.known[id(t)] = (weakref.ref(t), self.state(t), len(self.values) - 1)
+                node = edge(t)
+        me, wants = self.serial(t), t.requires_grad
+        self.values.append(Value(producer, number, size, node, tuple(t.shape), t.dtype, me, address(t), wants))
+        self.known[id(t)] = (weakref.ref(t), self.state(t), len(self.values) - 1, me)
         return len(self.values) - 1
-
-    def project(self, t: Tensor) -> tuple[float, float]:
-        count = t.numel()
-        if count > len(self.weights):
-            self.weights = weights(2 * count)
-        try:
-            flat = t.detach().to("cpu", torch.float64).reshape(-1)
-            return (flat @ self.weights[:count]).item(), (flat.abs().sum()).item()
-        except RuntimeError:  # inside a torch.func transform
-            return math.nan, 0.0
-
-    @staticmethod
-    def edge(t: Tensor):
-        try:
-            return get_gradient_edge(t)
-        except (RuntimeError, AssertionError):  # a view made under no_grad says that it requires grad, and has no graph
-            return None
-
-    def _parameter(self, original):
-        def new(cls, data=None, requires_grad=True):
-            made = original(cls, data, requires_grad)
-            if isinstance(data, Tensor):
-                self.extra("Parameter", [data], [made], requires_grad=requires_grad)
-            return made
-
-        return staticmethod(new)
-
-    def _compile(self, original):
-        """torch.compile must not see the recorder: what it makes runs without, and counts as one call."""
-
-        def compile_(model=None, **kwargs):
-            if model is None:
-                return lambda model: compile_(model, **kwargs)
-            frames, _ = stack()
-            made = original(model, **kwargs)
-
-            def run(*args, **kwargs):
-                TorchFunctionMode.__exit__(self, None, None, None)
-                try:
-                    result = made(*args, **kwargs)
-                finally:
-                    TorchFunctionMode.__enter__(self)
-                call = self.extra("compiled", tensors_in((args, kwargs)), tensors_in(result))
-                call.frames = frames or call.frames
-                return result
-
-            return run
-
-        return compile_
-
-
-class Recording(NamedTuple):
-    """One recorded run. `loss` is None when the step raised `error`; `last` is the position of the loss's value."""
-
-    calls: list[Call]
-    values: list[Value]
-    loss: Tensor | None
-    last: int | None
-    error: Exception | None
 
 
 def record(step, meta: dict[str, Tensor]) -> Recording:
     """Run the step once at these leaves and record it; an exception of the step is part of the recording."""
     recorder, loss, last, error = Recorder(), None, None, None
+    leaves = {recorder.values[recorder.read(p)].tensor for p in meta.values()}
     with recorder:
         try:
             loss = run_step(step, dict(meta))
@@ -295,4 +179,4 @@ def record(step, meta: dict[str, Tensor]) -> Recording:
             error = raised
     if isinstance(loss, Tensor):
         last = recorder.read(loss)
-    return Recording(recorder.calls, recorder.values, loss, last, error)
+    return Recording(recorder.calls, recorder.values, loss, last, error, leaves)

@@ -8,6 +8,7 @@ to one table and back without loss.
 """
 
 import csv
+import io
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ import torch
 
 from metalib.rates import Curve
 from metalib.settings import Settings
-from metalib.unroll import begin, curve, draw, fresh_leaves, one_thread, unroll
+from metalib.unroll import begin, curve, draw, one_thread, unroll
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Diverged(ArithmeticError):
 def train(settings: Settings) -> Iterator[Record]:
     """Learn the rate: unroll, differentiate the outer loss for the meta-parameters, one step of Adam; then yield.
 
-    Each outer step starts from weights without a history, so neither graph nor memory grows. Whatever the inner loop's
+    `unroll` starts from weights without a history, so neither graph nor memory grows. Whatever the inner loop's
     version raises comes out of here as it is; Diverged follows the record in which a number stopped being finite.
     """
     generator, weights, meta = begin(settings)
@@ -76,7 +77,7 @@ def train(settings: Settings) -> Iterator[Record]:
         _check_finite(record)
         optimiser.step()
         if settings.carry:
-            weights = fresh_leaves(run.weights)
+            weights = run.weights
 
 
 def _check_finite(record: Record) -> None:
@@ -132,17 +133,43 @@ def _rows(number: int, run: Run) -> Iterator[dict[str, str]]:
 
 
 def load_csv(path: str | Path) -> list[Run]:
-    """The runs of a table that `save_csv` wrote. A ValueError says which line of another table cannot be read."""
+    """The runs of a table that `save_csv` wrote. A ValueError says which line of another table cannot be read, and why.
+
+    A byte-order mark at the start, as spreadsheets write it, is welcome.
+    """
     runs: dict[str, Run] = {}
-    with open(path, newline="", encoding="utf-8") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            try:
-                run = runs.setdefault(row["run"], Run(_settings(row), error=row["error"]))
-                if row.get("step"):
-                    run.records.append(_record(row))
-            except (KeyError, ValueError, TypeError) as error:
-                raise ValueError(f"{path}, line {line}: not a table of runs that save_csv wrote ({error!r})") from error
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        text = file.read()
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        for row in reader:
+            _add(runs, row)
+        if text and text[-1] not in "\r\n":
+            raise _Unreadable("the file ends in the middle of this line: the rest is missing")
+    except _Unreadable as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        sentence = f"{path}, line {reader.line_num}: not a table of runs that save_csv wrote ({error!r})"
+        raise ValueError(sentence) from error
     return list(runs.values())
+
+
+class _Unreadable(Exception):
+    """What is wrong with a line, in words."""
+
+
+def _add(runs: dict[str, Run], row: dict[str, str]) -> None:
+    """Put one line into the run that it belongs to."""
+    if None in row:  # where DictReader puts what is too much
+        raise _Unreadable("more cells than the first line has names")
+    if None in row.values():
+        raise _Unreadable("fewer cells than the first line has names: the line was cut, or a cell was deleted")
+    settings = _settings(row)
+    run = runs.setdefault(row["run"], Run(settings, error=row["error"]))
+    if (settings, row["error"]) != (run.settings, run.error):
+        raise _Unreadable(f"run {row['run']} has other settings, or another error, than in its lines above")
+    if row.get("step"):
+        run.records.append(_record(row))
 
 
 def _settings(row: dict[str, str]) -> Settings:

@@ -1,125 +1,164 @@
 """Runs in, their picture out: learned rates and outer losses, live in the lab and static below it."""
 
 import io
-import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
+from typing import NamedTuple
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
-from metalib.axes import drawable, inside, limits, set_ticks, widen
-from metalib.describe import best_rate, is_cut, label, sentence
+from metalib.axes import Range, inside, limits, set_ticks, thin, widen
+from metalib.describe import best_name, best_rate, is_cut, labels, legend_entry, rate_names, sentence
 from metalib.figures import COLOURS, STYLES, Picture
-from metalib.settings import Settings
 from metalib.train import Run
 
-SHOWN = 7  # runs in one picture; the palette has no more colours
+SHOWN = len(COLOURS)  # runs in one picture
+DASHES = ("--", "-.", ":", (0, (10, 2)), (0, (1, 4)), (0, (10, 2, 3, 2)), (0, (3, 5)))  # a best rate for each run
+Points = tuple[np.ndarray, np.ndarray]
+
+
+class Seen(NamedTuple):
+    """What is drawn of a run of so many records; `cut` when no gradient reached its rate."""
+
+    run: Run
+    records: int
+    rates: list[Points]
+    loss: Points
+    cut: bool
+
+
+def look(run: Run) -> Seen:
+    """The points to draw, few enough for the pixels there are."""
+    steps = [record.step for record in run.records]
+    rates = [thin(steps, [record.rates[name] for record in run.records]) for name in rate_names(run)]
+    loss = thin(steps, [record.meta_loss for record in run.records])
+    return Seen(run, len(run.records), rates, loss, is_cut(run))
 
 
 class TrajectoryPlot:
     """Learned rates on the left, outer losses on the right, one colour a run, both axes logarithmic.
 
-    `png(runs)` returns the picture of the runs as they are now. The axes are drawn once and kept; only the lines are
-    drawn again (blitting), until the runs outgrow the axes. That makes a frame cheap enough to draw while training.
+    `png(runs)` returns the picture of the runs as they are now. The axes and all runs but the last are drawn once and
+    kept; only the last run's lines are drawn again (blitting), until it outgrows the axes. That makes a frame cheap
+    enough to draw while training, however much has been run before.
     """
 
     def __init__(self):
         self.figure = Figure(dpi=100, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
-        self.left, self.right = self.figure.subplots(1, 2)
-        self.background = self.wanted = self.limits = None
+        self.axes = self.left, self.right = self.figure.subplots(1, 2)
+        self.background = self.wanted = self.ranges = None
+        self.seen: list[Seen] = []
 
-    def png(self, runs: Iterable[Run]) -> bytes:
+    def png(self, runs: Iterable[Run], running: bool = False) -> bytes:
+        """`running` leaves room for the steps that the last run still has before it."""
         runs = list(runs)
-        first, runs = max(0, len(runs) - SHOWN), runs[-SHOWN:]
-        self._lay_out(runs, first)
+        first, names = max(0, len(runs) - SHOWN), labels(runs)[-SHOWN:]
+        seen = self._look(runs[-SHOWN:])
+        self._lay_out(seen, names, first, running)
         self.canvas.restore_region(self.background)
-        for line, (xs, ys) in zip(self.lines, _curves(runs), strict=True):
-            line.set_data(xs, ys)
-            line.axes.draw_artist(line)
+        self._draw(seen, {len(seen) - 1})
         for message in self.left.texts:
             self.left.draw_artist(message)
         file = io.BytesIO()
         imsave(file, self.canvas.buffer_rgba(), format="png", pil_kwargs={"compress_level": 3})
         return file.getvalue()
 
-    def _lay_out(self, runs: list[Run], first: int) -> None:
+    def _draw(self, seen: list[Seen], places: Container[int]) -> None:
+        """Draw the lines of the runs at these places onto the canvas."""
+        for line, (_, place, _, (xs, ys)) in zip(self.lines, _lines(seen), strict=True):
+            if place in places:
+                line.set_data(xs, ys)
+                line.set_marker("o" if np.count_nonzero(~np.isnan(ys)) == 1 else "")  # one point is no line
+                line.axes.draw_artist(line)
+
+    def _look(self, runs: list[Run]) -> list[Seen]:
+        """What is drawn of each run, from the last frame where the run has not grown since."""
+        known = {(id(seen.run), seen.records): seen for seen in self.seen}
+        self.seen = [known.get((id(run), len(run.records))) or look(run) for run in runs]
+        return self.seen
+
+    def _lay_out(self, seen: list[Seen], names: list[str], first: int, running: bool) -> None:
         """Draw all that stays from frame to frame, when it has changed; `first` numbers the first run's colour."""
-        wanted = [first] + [(run.settings, run.error, bool(run.records), is_cut(run)) for run in runs]
-        limits = (_rate_limits(runs), _loss_limits(runs))
-        if wanted == self.wanted and all(map(inside, limits, self.limits)):
+        length, ranges = _length(seen, running), _ranges(seen)
+        wanted = [first, running, length, names, [each.records for each in seen[:-1]]]
+        wanted += [(each.run.settings, each.run.error, len(each.rates), each.records > 0, each.cut) for each in seen]
+        if wanted == self.wanted and all(map(inside, ranges, self.ranges)):
             return
         if wanted != self.wanted:
-            self._set_up(runs, first)
-        self.wanted, self.limits = wanted, tuple(map(widen, limits))
-        for axes, limit in zip((self.left, self.right), self.limits, strict=True):
-            axes.set_ylim(limit)
-            set_ticks(axes.yaxis, limit[1] / limit[0])
+            self._set_up(seen, names, first, length)
+        self.wanted, self.ranges = wanted, tuple(map(widen, ranges))
+        for axes, (low, high) in zip(self.axes, self.ranges, strict=True):
+            axes.set_ylim(low, high)
+            set_ticks(axes.yaxis, high / low)
         self.canvas.draw()
+        self._draw(seen, range(len(seen) - 1))
         self.background = self.canvas.copy_from_bbox(self.figure.bbox)
 
-    def _set_up(self, runs: list[Run], first: int) -> None:
+    def _set_up(self, seen: list[Seen], names: list[str], first: int, length: int) -> None:
         """New axes, lines and legend. Titles have a fixed place and axes no minor ticks: both would double the cost."""
-        longest = max([len(run.records) for run in runs] + [run.settings.outer_steps for run in runs[-1:]], default=200)
         titles = ("learned learning rate", "outer loss (loss after the inner steps)")
-        for axes, title in zip((self.left, self.right), titles, strict=True):
+        for axes, title in zip(self.axes, titles, strict=True):
             axes.clear()
-            axes.set(xlim=(-0.02 * longest, 1.02 * longest), yscale="log", xlabel="outer step")
+            axes.set(xlim=(-0.02 * length, 1.02 * length), yscale="log", xlabel="outer step")
             axes.set_title(title, y=1.02)
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
             axes.yaxis.set_minor_locator(NullLocator())
             axes.grid(alpha=0.25)
         self.lines = []
-        for axes, number, style in _styles(self.left, self.right, runs, first):
-            width = _width(number - first) if axes is self.left else 1.2  # losses are noisy: thick lines would merge
-            look = {"color": COLOURS[number % len(COLOURS)], "lw": width}
-            self.lines += axes.plot([], [], STYLES[style % len(STYLES)], animated=True, **look)
-        self._annotate(runs, first)
+        for axes, place, style, _ in _lines(seen):
+            width = (_width(place), 1.2)[axes]  # losses are noisy: thick lines would merge
+            look = {"color": COLOURS[(first + place) % SHOWN], "lw": width, "ms": 5, "animated": True}
+            self.lines += self.axes[axes].plot([], [], STYLES[style % len(STYLES)], **look)
+        self._annotate(seen, names, first)
+        message, colour = _message(seen)
+        if message:
+            box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
+            text = "\n".join(textwrap.wrap(message, 48, max_lines=7))
+            look = {"color": colour, "bbox": box, "fontsize": 9, "ha": "center", "va": "bottom", "parse_math": False}
+            self.left.text(0.5, 0.06, text, transform=self.left.transAxes, animated=True, **look)
 
-    def _annotate(self, runs: list[Run], first: int) -> None:
+    def _annotate(self, seen: list[Seen], names: list[str], first: int) -> None:
         for legend in self.figure.legends:
             legend.remove()
-        handles = []
-        for number, run in enumerate(runs, start=first):
-            colour = COLOURS[number % len(COLOURS)]
+        handles, bests = [], {}
+        for place, (each, name) in enumerate(zip(seen, names, strict=True)):
+            run, colour = each.run, COLOURS[(first + place) % SHOWN]
             mark = {"marker": "X", "ms": 10, "mec": "black", "clip_on": False, "zorder": 5} if run.error else {}
-            look = mark | {"color": colour, "lw": _width(number - first)}
-            handles += self.left.plot([], [], "-", label=_legend(run), **look)
+            look = mark | {"color": colour, "lw": _width(place)}
+            handles += self.left.plot([], [], "-", label=legend_entry(run, name), **look)
             if run.error:
-                x, y = _end(run)
-                self.left.plot([x], [y], "-", color=colour, **mark)
-        bests = {_best_name(run.settings): best for run in runs if (best := best_rate(run.settings))}
-        for style, (name, best) in zip(STYLES[1:] * SHOWN, bests.items(), strict=False):
-            name = f"{name}: {best:.3g}"
-            handles.append(self.left.axhline(best, color="#555555", ls=style, lw=1.2, label=name))
+                self.left.plot(*_end(each), "-", color=colour, **mark)
+            if best := best_rate(run.settings):
+                bests[f"{best_name(run.settings)}: {best:.3g}"] = best
+        for dashes, (name, best) in zip(DASHES, bests.items(), strict=False):
+            handles.append(self.left.axhline(best, color="#555555", ls=dashes, lw=1.2, label=name))
         longest = max((len(line) for handle in handles for line in handle.get_label().split("\n")), default=0)
         columns = 1 if len(handles) < 3 or longest > 70 else 2
         rows = -(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns)
         self._resize(rows)
         if handles:
-            self.figure.legend(handles=handles, loc="lower left", ncols=columns, fontsize=9, frameon=False)
-        if runs and runs[-1].error:
-            self._message(runs[-1].error, "#8B0000")
-        elif runs and is_cut(runs[-1]):
-            self._message("no gradient reaches the rate", "#555555")
-        elif not runs:
-            self._message("press Run", "#555555")
+            look = {"ncols": columns, "fontsize": 9, "frameon": False, "handlelength": 3}
+            self.figure.legend(handles=handles, loc="lower left", **look)
 
     def _resize(self, rows: int) -> None:
         """Two plots of a fixed size above a legend of so many rows. A tight layout would cost five times as much."""
         width, plot, legend = 9.6, 3.3, 0.1 + 0.2 * rows
         height = plot + legend
         self.figure.set_size_inches(width, height)
-        for axes, start in ((self.left, 0.06), (self.right, 0.565)):
+        for axes, start in zip(self.axes, (0.06, 0.565), strict=True):
             axes.set_position((start, (legend + 0.5) / height, 0.415, (plot - 0.85) / height))
 
-    def _message(self, text: str, colour: str) -> None:
-        box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
-        text = "\n".join(textwrap.wrap(text, 48, max_lines=7))
-        where = {"transform": self.left.transAxes, "ha": "center", "va": "bottom"}
-        self.left.text(0.5, 0.06, text, color=colour, bbox=box, fontsize=9, animated=True, parse_math=False, **where)
+
+def _message(seen: list[Seen]) -> tuple[str, str]:
+    """What is written into the left plot, and its colour."""
+    error = seen[-1].run.error if seen else ""
+    quiet = "press Run" if not seen else "no gradient reaches the rate" if seen[-1].cut else ""
+    return error or quiet, "#8B0000" if error else "#555555"
 
 
 def _width(place: int) -> float:
@@ -127,57 +166,35 @@ def _width(place: int) -> float:
     return 3.2 - 0.2 * place
 
 
-def _best_name(settings: Settings) -> str:
-    return f"best rate for {settings.problem}, K = {settings.inner_steps}"
+def _length(seen: list[Seen], running: bool) -> int:
+    """How many outer steps the axes span: those that were taken, and those that a running run will take."""
+    coming = [seen[-1].run.settings.outer_steps] if seen and (running or not seen[-1].records) else []
+    return max([each.records for each in seen] + coming, default=200)
 
 
-def _legend(run: Run) -> str:
-    curves = list(run.records[0].rates) if run.records else []
-    styles = ("solid", "dashed", "dash-dotted", "dotted")
-    if run.error:
-        return f"{label(run.settings)}: ended after {len(run.records)} outer steps"
-    if len(curves) < 2:
-        return label(run.settings)
-    return f"{label(run.settings)}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"
+def _end(seen: Seen) -> tuple[float, float]:
+    """Where a run died: its last rate that can be drawn, or its start."""
+    steps, rates = seen.rates[0]
+    drawn = np.flatnonzero(~np.isnan(rates))
+    return (steps[drawn[-1]], rates[drawn[-1]]) if len(drawn) else (0, seen.run.settings.start_rate)
 
 
-def _end(run: Run) -> tuple[int, float]:
-    """Where a run died: its last record with a rate that can be drawn, or its start."""
-    for record in reversed(run.records):
-        rate = next(iter(record.rates.values()))
-        if math.isfinite(rate) and rate > 0:
-            return record.step, rate
-    return 0, run.settings.start_rate
+def _lines(seen: list[Seen]) -> Iterator[tuple[int, int, int, Points]]:
+    """(axes, place of its run, style number, points) of every line: first a run's rates, then its outer loss."""
+    for place, each in enumerate(seen):
+        for style, points in enumerate(each.rates):
+            yield 0, place, style, points
+        yield 1, place, 0, each.loss
 
 
-def _styles(left, right, runs: list[Run], first: int):
-    """(axes, colour number, style number) of every line: first a run's rates, then its outer loss."""
-    for number, run in enumerate(runs, start=first):
-        curves = len(run.records[0].rates) if run.records else 1
-        yield from ((left, number, style) for style in range(curves))
-        yield right, number, 0
-
-
-def _curves(runs: list[Run]):
-    """The numbers of the same lines. What a logarithmic axis cannot show (zero, nan, inf) is left out of the line."""
-    for run in runs:
-        steps = [record.step for record in run.records]
-        for curve in run.records[0].rates if run.records else ["rate"]:
-            yield steps, drawable(record.rates[curve] for record in run.records)
-        yield steps, drawable(record.meta_loss for record in run.records)
-
-
-def _rate_limits(runs):
-    rates = [rate for run in runs for record in run.records for rate in record.rates.values()]
-    marks = [run.settings.start_rate for run in runs] + [best for run in runs if (best := best_rate(run.settings))]
-    return limits(rates + marks, 0.05, 1.0)
-
-
-def _loss_limits(runs):
-    return limits([record.meta_loss for run in runs for record in run.records], 0.1, 1.0)
+def _ranges(seen: list[Seen]) -> tuple[Range, Range]:
+    marks = [mark for each in seen for mark in (each.run.settings.start_rate, best_rate(each.run.settings)) if mark]
+    rates = np.concatenate([marks] + [ys for each in seen for _, ys in each.rates])
+    return limits(rates, 0.05, 1.0), limits(np.concatenate([[]] + [each.loss[1] for each in seen]), 0.1, 1.0)
 
 
 def trajectories(runs: Iterable[Run]) -> Picture:
     """The picture of some runs (the last seven), and a sentence on each that is in it."""
     runs = list(runs)
-    return Picture(TrajectoryPlot().png(runs), "\n".join(sentence(run) for run in runs[-SHOWN:]))
+    text = "\n".join([sentence(run, name) for run, name in zip(runs, labels(runs), strict=True)][-SHOWN:])
+    return Picture(TrajectoryPlot().png(runs), text)

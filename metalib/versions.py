@@ -1,4 +1,4 @@
-"""The inner loop in every version that people write: one right one, its mistakes, and two published answers.
+"""The inner loop in every version that people write: two right ones, the mistakes, and two published answers.
 
 Every version has the same signature:
 
@@ -54,7 +54,11 @@ def in_place_no_grad(weights, inner_losses, rates_of):
 
 
 def in_place_clone(weights, inner_losses, rates_of):
-    """Right on a linear model and at one step; raises at two steps on a network: `-=` overwrites a saved tensor."""
+    """Right on a linear model and, for the rate's gradient alone, at one step; else raises: `-=` on a saved tensor.
+
+    A network's update overwrites tensors that its own gradient saved. At one step autograd needs them only for the
+    gradients of the weights, so `backward()`, which asks for these too, raises already there.
+    """
     weights = {name: w.clone() for name, w in weights.items()}
     for loss_of in inner_losses:
         step = descent(loss_of, weights, rates_of)
@@ -99,12 +103,13 @@ def item(weights, inner_losses, rates_of):
 class Buffers(nn.Module):
     """A module that keeps the weights as buffers, beside the parameters that they were made from.
 
-    A buffer's name may not hold a dot, so `fc1.weight` is kept as `fc1_weight`; `weights()` gives the real names back.
+    A buffer's name may not hold a dot, nor be one that the module has already. So the weights are numbered, and
+    `weights()` gives their real names back.
     """
 
     def __init__(self, weights: Weights):
         super().__init__()
-        self.names = {name: name.replace(".", "_") for name in weights}
+        self.names = {name: f"weight_{number}" for number, name in enumerate(weights)}
         for name, attribute in self.names.items():
             self.register_parameter(f"{attribute}_start", nn.Parameter(weights[name].detach()))
             self.register_buffer(attribute, weights[name].clone())
@@ -137,7 +142,10 @@ def buffer_no_grad(weights, inner_losses, rates_of):
 
 
 def buffer_copy(weights, inner_losses, rates_of):
-    """Right on a linear model and at one step; raises at two steps on a network: `copy_` is an in-place write."""
+    """Right on a linear model and, for the rate's gradient alone, at one step; else raises: `copy_` writes in place.
+
+    The reason is that of `in_place_clone`.
+    """
     module = Buffers(weights)
     for loss_of in inner_losses:
         step = descent(loss_of, module.weights(), rates_of)
@@ -157,7 +165,11 @@ def buffer_rebind(weights, inner_losses, rates_of):
 
 
 def first_order(weights, inner_losses, rates_of):
-    """Right at one step, a wrong number from two on: `create_graph=False` makes each gradient a constant."""
+    """Right at one step, a wrong number from two on: `create_graph=False` makes each gradient a constant.
+
+    With a rate from the loss it raises from two steps on: `create_graph=False` also frees the graph of the inner loss,
+    and the rate needs that graph.
+    """
     for loss_of in inner_losses:
         step = descent(loss_of, weights, rates_of, create_graph=False)
         weights = {name: w - step[name] for name, w in weights.items()}

@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import gc
+import time
 
 import pytest
+from ipywidgets import HTML
 
 from metalib.controls import device_note
 from metalib.lab import TrajectoryLab
@@ -17,9 +19,11 @@ def in_a_loop(scenario):
     return asyncio.run(scenario())
 
 
-async def until(condition):
-    """Give the loop turns until something has happened; the suite's own time limit is the limit."""
+async def until(condition, seconds=60):
+    """Give the loop turns until something has happened."""
+    deadline = time.monotonic() + seconds
     while not condition():
+        assert time.monotonic() < deadline, f"nothing has happened in {seconds} s"
         await asyncio.sleep(0)
 
 
@@ -154,7 +158,7 @@ def test_an_unforeseen_error_is_told_too(monkeypatch):
 def test_a_picture_that_cannot_be_drawn_does_not_lock_the_lab(monkeypatch):
     async def scenario():
         lab = TrajectoryLab(version="in_place")
-        monkeypatch.setattr(lab.plot, "png", lambda runs: 1 / 0)
+        monkeypatch.setattr(lab.plot, "png", lambda runs, running: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             await lab.run()
         assert not lab.running and "RuntimeError" in lab.status.value
@@ -213,6 +217,143 @@ def test_a_stop_that_came_too_late_does_not_stop_the_next_run():
         lab = TrajectoryLab(outer_steps=3)
         lab.stop()
         assert len((await lab.run()).records) == 3
+
+    in_a_loop(scenario)
+
+
+def test_a_stop_before_the_run_has_begun_counts():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=10_000)
+        lab.press_run()
+        lab.stop()
+        await until(lambda: lab.status.value.startswith("stopped"))
+        assert lab.status.value == "stopped before the first outer step" and lab.runs == [] and not lab.running
+        coming = lab.run()
+        lab.stop()
+        assert await coming is None and lab.runs == []
+
+    in_a_loop(scenario)
+
+
+def test_a_new_lab_stops_a_run_of_an_old_one_that_has_not_begun():
+    async def scenario():
+        old = TrajectoryLab(outer_steps=10_000)
+        old.press_run()
+        TrajectoryLab()
+        await until(lambda: old.status.value.startswith("stopped"))
+        assert old.runs == []
+
+    in_a_loop(scenario)
+
+
+def test_pressing_run_again_takes_a_stop_back():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=3)
+        lab.press_run()
+        lab.stop()
+        lab.press_run()
+        await until(lambda: lab.runs and not lab.running)
+        await asyncio.sleep(0.05)
+        assert [len(run.records) for run in lab.runs] == [3]
+
+    in_a_loop(scenario)
+
+
+def test_a_second_run_that_is_refused_does_not_take_back_the_stop_of_the_first():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=10_000)
+        lab.press_run()
+        await until(lambda: lab.runs and lab.runs[0].records)
+        lab.stop()
+        assert await lab.run() is None
+        await until(lambda: not lab.running)
+        assert len(lab.runs) == 1 and len(lab.runs[0].records) < 10_000
+
+    in_a_loop(scenario)
+
+
+def test_fewer_inner_steps_than_the_labs_truncation_get_a_sentence_that_the_slider_can_follow():
+    async def scenario():
+        lab = TrajectoryLab(inner_steps=6, truncation=4, outer_steps=2)
+        lab.controls["inner_steps"].value = 3
+        assert await lab.run() is None
+        told = "truncation is 4, more than the inner steps, 3: choose at least 4 inner steps, or a smaller truncation"
+        assert lab.status.value == told
+        lab.controls["inner_steps"].value = 4
+        assert (await lab.run()).settings.truncation == 4
+
+    in_a_loop(scenario)
+
+
+def test_after_its_event_loop_was_closed_a_lab_says_what_to_do_and_can_be_cleared():
+    made = []
+
+    async def scenario():
+        made.append(TrajectoryLab(outer_steps=2))
+        await made[0].run()
+
+    in_a_loop(scenario)
+    (lab,) = made
+    lab.go.click()
+    assert "await lab.run()" in lab.status.value and len(lab.runs) == 1
+    lab.wipe.click()
+    assert lab.runs == [] and lab.status.value == "ready"
+
+
+@pytest.mark.parametrize(("frames", "drawn"), [(1e-9, 2), (1e9, 6)])
+def test_so_many_frames_a_second_are_drawn(monkeypatch, frames, drawn):
+    """Of five records: the first and the end, or each and the end."""
+    monkeypatch.setattr("metalib.lab.FRAMES_A_SECOND", frames)
+
+    async def scenario():
+        lab, count = TrajectoryLab(outer_steps=5), 0
+        draw = lab.plot.png
+
+        def counted(*runs):
+            nonlocal count
+            count += 1
+            return draw(*runs)
+
+        lab.plot.png = counted
+        await lab.run()
+        assert count == drawn
+
+    in_a_loop(scenario)
+
+
+def test_what_is_written_is_text_and_never_html(monkeypatch):
+    def broken(settings):
+        raise KeyError("<b>&")
+
+    monkeypatch.setattr("metalib.lab.train", broken)
+    monkeypatch.setattr("metalib.controls.symptom", lambda name: "a < b: `w -= <i>`")
+    monkeypatch.setattr("metalib.controls.device_note", lambda: "cuda <u> is missing")
+
+    async def scenario():
+        lab = TrajectoryLab()
+        await lab.run()
+        assert "&lt;b&gt;&amp;" in lab.status.value and "<b>" not in lab.status.value
+        assert lab.hint.value == "<b>functional</b>: a &lt; b: <code>w -= &lt;i&gt;</code>"
+        assert "cuda &lt;u&gt; is missing" in repr([child.value for child in written(lab.panel)])
+
+    in_a_loop(scenario)
+
+
+def written(box):
+    """Every HTML widget in a box, at any depth."""
+    for child in getattr(box, "children", ()):
+        yield from [child] if isinstance(child, HTML) else written(child)
+
+
+def test_a_run_has_its_whole_length_before_it_and_after_stop_no_more_than_was_done():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=10_000)
+        lab.press_run()
+        await until(lambda: lab.runs and lab.runs[0].records)
+        assert lab.plot.left.get_xlim()[1] >= 10_000
+        lab.halt.click()
+        await until(lambda: not lab.running)
+        assert lab.plot.left.get_xlim()[1] == pytest.approx(1.02 * len(lab.runs[0].records))
 
     in_a_loop(scenario)
 

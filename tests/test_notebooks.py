@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NAMES = [path.name for path in PATHS]
-LESSONS = ["02", "03", "04", "05", "06"]
+LESSONS = ["02", "03", "04", "05", "06", "10"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -179,6 +179,18 @@ SHOWN = {  # what each notebook must really have printed: the errors and the num
         "held-out loss 1.11 → 1.10, rate 0.1 → 0.23",
         "held-out loss 1.11 → 1.15, rate 0.1 → 0.04",
         "ln 3 = 1.0986",
+    ],
+    "10": [
+        "You said ('cut', 7). The referee and the doctor say ('raises', 7).",
+        "The referee and the doctor say ('cut', 8).",
+        "The referee and the doctor say ('wrong', 5).",
+        "The referee and the doctor say ('independent', 6).",
+        "You found 2 of 10 verdicts and 2 of 10 lines.",
+        "4 of 10 pass: functional, clipped, momentum, fresh",
+        "6 loops compute the repaired loop's number: buffers, functional, optimiser, layers, forum, fresh",
+        "outer loss on same points: meta-gradient -0.386",
+        "outer loss on held-out: meta-gradient +0.917",
+        "right: autograd and finite differences agree",
     ],
 }
 

@@ -1,6 +1,7 @@
 """The problems against truths that were not computed by metalib."""
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -17,6 +18,29 @@ def test_best_rate_at_one_step_is_the_ratio_of_chi_square_moments(points):
     from metalib.problems import OneWeight
 
     assert OneWeight(points=points).best_rate(1) == pytest.approx(points / (2 * points + 8), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("points", "inner_steps", "known"),
+    [(100, 1, 0.4808), (100, 2, 0.4747), (100, 5, 0.4575), (100, 10, 0.4315)]
+    + [(100, 20, 0.3881), (100, 50, 0.2998), (100, 100, 0.2192), (10, 20, 0.1338), (1000, 50, 0.4677)],
+)
+def test_best_rate_is_the_zero_of_a_polynomial_of_exact_moments(points, inner_steps, known):
+    """E[m² (1 - 2 m rate)^(2K-1)] written out: its coefficients hold E[m^k] = n (n + 2) … (n + 2k - 2) / n^k."""
+    from metalib.problems import OneWeight
+
+    moments = [Fraction(1)]
+    for k in range(2 * inner_steps + 1):
+        moments.append(moments[-1] * (points + 2 * k) / points)
+    odd = 2 * inner_steps - 1
+    coefficients = [math.comb(odd, k) * (-2) ** k * moments[k + 2] for k in range(odd + 1)]
+
+    def value(rate):
+        return sum(coefficient * rate**k for k, coefficient in enumerate(coefficients))
+
+    rate = OneWeight(points=points).best_rate(inner_steps)
+    assert rate == pytest.approx(known, abs=6e-5)
+    assert value(Fraction(rate) - Fraction(1, 10**8)) > 0 > value(Fraction(rate) + Fraction(1, 10**8))
 
 
 @pytest.mark.parametrize("inner_steps", [1, 2, 5])

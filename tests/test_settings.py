@@ -39,8 +39,8 @@ BAD = [
     ({"meta_rate": True}, "meta_rate is True: give a number above 0"),
     ({"seed": 2**32}, "seed is 4294967296: give a whole number from 0 to 4,294,967,295"),
     ({"carry": 1}, "carry is 1: give True or False"),
-    ({"truncation": 0}, "truncation is 0: give a whole number from 1 to 1"),
-    ({"truncation": 3, "inner_steps": 2}, "truncation is 3: give a whole number from 1 to 2"),
+    ({"truncation": 0}, "truncation is 0: give a whole number from 1 to 1,000"),
+    ({"truncation": 3, "inner_steps": 2}, "truncation is 3, more than the inner steps, 2: choose at least 3"),
 ]
 
 

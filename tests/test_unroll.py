@@ -8,7 +8,7 @@ from torch.func import functional_call, grad, jvp
 
 from metalib.problems import PROBLEMS, Net
 from metalib.settings import Settings, devices
-from metalib.unroll import begin, draw, fresh_leaves, meta_step, one_thread, unroll
+from metalib.unroll import begin, curve, draw, fresh_leaves, meta_step, one_thread, unroll
 
 ONE_WEIGHT = PROBLEMS["one weight"]
 
@@ -123,6 +123,14 @@ def test_what_each_step_saw_is_kept_without_a_graph():
     run = unroll(settings, meta, weights, draw(settings, generator))
     seen = [*run.inner_losses, *(rate for rates in run.rates for rate in rates.values())]
     assert len(seen) == 3 + 3 * 4 and not any(tensor.requires_grad for tensor in seen)
+
+
+def test_the_curve_names_each_tensors_own_rate():
+    settings = Settings(problem="classifier", rate="per tensor", inner_steps=2)
+    generator, weights, _ = begin(settings)
+    rates = {name: 0.1 * number for number, name in enumerate(weights, start=1)}
+    meta = {f"log_rate.{name}": torch.tensor(rate).log() for name, rate in rates.items()}
+    assert curve(settings, unroll(settings, meta, weights, draw(settings, generator))) == pytest.approx(rates)
 
 
 def test_fresh_leaves_share_neither_history_nor_storage():

@@ -1,6 +1,7 @@
 """Every version really does what its docstring says, on a linear and a non-linear model, at 1, 2 and 5 steps."""
 
 import pytest
+import torch
 
 from metalib.referee import judge
 from metalib.settings import Settings
@@ -111,3 +112,21 @@ def test_each_docstrings_first_line_names_symptom_and_token(version):
     assert line.startswith(("Raises", "Silent", "Right"))
     assert version == "functional" or "`" in line or "parameter" in line
     assert line.endswith(".") or line.endswith(").")
+
+
+@pytest.mark.parametrize("names", [("a.b", "a_b"), ("w", "w_start"), ("names", "weights"), ("training", "weight_0")])
+@pytest.mark.parametrize("version", ["buffer_rebind", "buffer_copy"])
+def test_buffers_keep_apart_weights_of_any_name(version, names):
+    rate = torch.tensor(0.25, requires_grad=True)
+    leaves = {name: torch.tensor(float(number), requires_grad=True) for number, name in enumerate(names, start=1)}
+
+    def loss(weights):
+        return sum(number * w**2 for number, w in enumerate(weights.values(), start=1))
+
+    last = VERSIONS[version](leaves, [loss], lambda loss: {name: rate for name in names})
+    assert {name: w.item() for name, w in last.items()} == {names[0]: 1 - 0.25 * 2 * 1, names[1]: 2 - 0.25 * 4 * 2}
+
+
+@pytest.mark.parametrize("name", ["in_place_clone", "buffer_copy"])
+def test_a_symptom_that_depends_on_what_is_asked_for_says_so(name):
+    assert "for the rate's gradient alone" in symptom(name)

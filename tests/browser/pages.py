@@ -57,6 +57,8 @@ class NotebookPage:
         self.page.keyboard.insert_text(code)
         self.page.keyboard.press("Control+Enter")
         cell.locator(PROMPT, has_text=re.compile(r"\d")).wait_for()
+        if "print(" in code:  # an output may be put into the page after the prompt
+            cell.locator(".jp-OutputArea-output").first.wait_for()
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
     def cells_with_errors(self) -> list[int]:
@@ -119,6 +121,25 @@ class LabPanel:
                 return new
             self.page.wait_for_timeout(30)
         raise AssertionError(f"the picture did not change in {seconds} s; the status is {self.status.inner_text()!r}")
+
+    # The page puts a new picture in place a moment after the status that was sent with it. So a picture is never read
+    # once after a status; it is waited for.
+
+    def settled_plot(self, seconds: float = 10) -> bytes:
+        """The picture once it stands still: two equal reads, longer apart than the lab's frames are."""
+        old, deadline = self.plot(), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.page.wait_for_timeout(300)
+            if (new := self.plot()) == old:
+                return new
+            old = new
+        raise AssertionError(f"the picture still moves after {seconds} s; the status is {self.status.inner_text()!r}")
+
+    def wait_for_plot(self, expected: bytes, seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while self.plot() != expected:
+            assert time.monotonic() < deadline, f"another picture after {seconds} s: {self.status.inner_text()!r}"
+            self.page.wait_for_timeout(30)
 
     def progress(self) -> float:
         """How far the bar is, in percent."""

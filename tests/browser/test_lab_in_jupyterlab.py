@@ -52,7 +52,7 @@ lab.halt.on_click(lambda _: times.setdefault("heard", time.perf_counter()))
 lab.status.observe(lambda change: times.update(word=time.perf_counter()), "value")
 """)
     seconds_in_page = lab.watch_stop()
-    pictures, progress = [lab.plot()], []
+    pictures, progress = [lab.settled_plot()], []
     lab.run.click()
     for _ in range(5):
         pictures.append(lab.next_plot(pictures[-1]))
@@ -78,7 +78,7 @@ lab.status.observe(lambda change: times.update(word=time.perf_counter()), "value
     assert told < done < MORE_THAN_ANYONE_WAITS_FOR
     expect(lab.status).to_contain_text(f"in {done} outer steps; no gradient reaches the rate")
 
-    still = lab.plot()
+    still = lab.settled_plot()
     notebook.page.wait_for_timeout(500)
     assert lab.plot() == still, "the picture moves after Stop"
     expect(lab.run).to_be_enabled()
@@ -92,7 +92,7 @@ def test_what_cannot_run_is_a_sentence(notebook, server, shots):
     lab = open_lab(notebook, small_notebook(server.root, *LAB))
     expect(lab.status).to_have_text("ready")
     lab.screenshot(shots / "lab-idle.png")
-    empty = lab.plot()
+    empty = lab.settled_plot()
 
     lab.control("Version").select_option("in_place")
     lab.run.click()
@@ -112,7 +112,7 @@ def test_what_cannot_run_is_a_sentence(notebook, server, shots):
     lab.clear.click()
     expect(lab.status).to_have_text("ready")
     assert notebook.ask("print(len(lab.runs))") == "0"
-    assert lab.plot() == empty
+    lab.wait_for_plot(empty)
     no_complaints(notebook)
 
 
@@ -164,11 +164,15 @@ def test_shipped_notebook_runs(notebook, server, path, shots):
     notebook.run_all(timeout=180)
     print(f"\n{path.name}: {time.monotonic() - began:.0f} s to run")
     notebook.picture(shots / f"{path.stem}.png")
+    expect(notebook.errors).to_have_count(len(meant_to_raise))
     assert notebook.cells_with_errors() == meant_to_raise, notebook.errors.all_inner_texts()
     expect(notebook.page.get_by_text("Error displaying widget")).to_have_count(0)
     for widget in notebook.widgets.all():
         expect(widget).to_be_visible()
-    cells = [cell for cell in notebook.saved(copy).cells if cell.cell_type == "code"]
+    saved = notebook.saved(copy).cells
+    raised = [any(output.output_type == "error" for output in cell.get("outputs", [])) for cell in saved]
+    assert [number for number, error in enumerate(raised) if error] == meant_to_raise
+    cells = [cell for cell in saved if cell.cell_type == "code"]
     assert [cell.source for cell in cells if cell.source.strip() and cell.execution_count is None] == []
     outputs = [output for cell in cells for output in cell.outputs]
-    assert notebook.widgets.count() == sum(WIDGET in output.get("data", {}) for output in outputs)
+    expect(notebook.widgets).to_have_count(sum(WIDGET in output.get("data", {}) for output in outputs))

@@ -1,0 +1,121 @@
+"""The parts of a recording: the calls of a step and the values they read and wrote, each reduced to a few numbers."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
+from torch.overrides import resolve_name
+
+from metalib.places import Frame
+
+NUMBERS = {"item", "__float__", "tolist", "numpy", "__int__", "__array__"}  # what takes a value out of PyTorch
+SWITCHES = {"_set_grad_enabled", "backward", "register_hook", "requires_grad_", "requires_grad.__set__"}
+
+
+@cache
+def weights(count: int) -> Tensor:
+    """Fixed numbers without a pattern, the first `count` of one endless sequence."""
+    k = torch.arange(1, count + 1, dtype=torch.float64)
+    return torch.cos(0.7 * k * k + 1.3 * k)
+
+
+@dataclass(eq=False)
+class Value:
+    """One content of one tensor. `number` is its projection; `edge` its place in the graph, None outside of it."""
+
+    producer: int | None
+    number: float
+    size: float
+    edge: object
+    shape: tuple
+    dtype: torch.dtype
+    tensor: int
+    address: int
+    wants_grad: bool
+
+
+@dataclass(eq=False)
+class Call:
+    """One call: `inner` is the innermost function's file, which may lie in a library; `frames` are the user's only."""
+
+    name: str
+    frames: list[Frame]
+    inner: str
+    reads: list[int]
+    writes: list[int] = field(default_factory=list)
+    grad: bool = True
+    inference: bool = False
+    opaque: bool = False
+    off: bool = False  # a call that switches requires_grad off
+    result: object = None
+    numbers: tuple = ()
+    options: dict = field(default_factory=dict)
+    region: Frame | None = None
+    wrote: frozenset = frozenset()  # addresses of the storages written in place
+
+
+def tensors_in(thing, found=None) -> list[Tensor]:
+    found = [] if found is None else found
+    if isinstance(thing, Tensor):
+        found.append(thing)
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            tensors_in(part, found)
+    elif isinstance(thing, dict):
+        for part in thing.values():
+            tensors_in(part, found)
+    return found
+
+
+def numbers_in(thing) -> tuple[float, ...]:
+    if isinstance(thing, float | int) and not isinstance(thing, bool):
+        return (float(thing),)
+    if isinstance(thing, list | tuple):
+        return tuple(number for part in thing for number in numbers_in(part))
+    return ()
+
+
+def short_name(function) -> str:
+    name = (resolve_name(function) or getattr(function, "__name__", "") or "").split(".")
+    return ".".join(name[-2:]) if name[-1] in ("__get__", "__set__") else name[-1]
+
+
+def project(t: Tensor) -> tuple[float, float]:
+    """(the content's dot product with `weights`, the sum of its absolute values), nan inside a torch.func transform."""
+    numbers = weights(1 << max(10, (t.numel() - 1).bit_length()))[: t.numel()]
+    try:
+        flat = t.detach().to("cpu", torch.float64).reshape(-1)
+        return (flat @ numbers).item(), flat.abs().sum().item()
+    except RuntimeError:
+        return math.nan, 0.0
+
+
+def address(t: Tensor) -> int:
+    """Where the content lies; views and `.data` have the address of what they look at."""
+    try:
+        return t.untyped_storage().data_ptr() or id(t)
+    except (RuntimeError, NotImplementedError):  # inside a torch.func transform
+        return id(t)
+
+
+def edge(t: Tensor):
+    """The place in autograd's graph of a tensor that requires grad."""
+    try:
+        return get_gradient_edge(t)
+    except (RuntimeError, AssertionError):  # a view made under no_grad says that it requires grad, and has no graph
+        return None
+
+
+class Recording(NamedTuple):
+    """One recorded run. `loss` is None when the step raised `error`; `last` is the position of the loss's value."""
+
+    calls: list[Call]
+    values: list[Value]
+    loss: Tensor | None
+    last: int | None
+    error: Exception | None
+    leaves: set[int]  # the serial numbers of the meta-parameters
