@@ -15,7 +15,7 @@ CAUSES = {
         "Use the tensor itself, without `.data`.",
     ),
     "detach": (
-        "Line {line} detaches a value that depends on {meta}{detail}: the value goes on, its gradient stops here.",
+        "Line {line} detaches a value on the way from {meta} to the outer loss: the value goes on, its gradient stops.",
         "Remove the detach inside the inner loop; detach only between outer steps.",
     ),
     "detached_write": (
@@ -39,7 +39,8 @@ CAUSES = {
     ),
     "no_grad": (
         "Line {line} computes with {meta} while gradients are switched off{detail}: the result has no history.",
-        "Move this line out of the no_grad region; keep no_grad for losses that are only printed.",
+        "Take this line out of the no_grad region and write the update out of place, w = w - rate * g; keep no_grad "
+        "for losses that are only printed.",
     ),
     "inference_mode": (
         "Line {line} runs under torch.inference_mode: the result has no history and can get none.",
@@ -58,7 +59,7 @@ CAUSES = {
         "Pass the weights to the model with torch.func.functional_call(model, weights, inputs).",
     ),
     "create_graph": (
-        "Line {line} takes the inner gradient without create_graph=True: the gradient's own dependence on the weights, "
+        "Line {line} asks for the inner gradient without create_graph=True: the gradient's own dependence on the weights, "
         "and through them on {meta}, is lost.",
         "Add create_graph=True on this line.",
     ),

@@ -40,6 +40,12 @@ def explain_break(study: Study, index: int) -> Finding:
     if value.producer is None:
         return _outside(study, next(at for at, call in enumerate(base.calls) if index in call.reads))
     call = base.calls[value.producer]
+    made = {base.values[written].tensor for written in call.writes}
+    leaf = value.edge is None or not value.edge.node.next_functions
+    if (
+        leaf and not call.wrote and value.tensor not in made
+    ):  # another tensor with that call's content, made out of sight
+        return _outside(study, next(at for at, call in enumerate(base.calls) if index in call.reads))
     if value.edge is not None and (function := custom_function(value.edge.node)):
         return Finding("custom_backward", function_line(function) or place(call), f"the Function {function.__name__}")
     if value.edge is not None and any("checkpoint(" in frame.source for frame in call.frames):
@@ -108,7 +114,10 @@ def _detached(base: Recording, index: int, call: Call) -> Finding:
     for later in base.calls[value.producer + 1 :]:
         if value.address in later.wrote and later.reads and base.values[later.reads[0]].tensor == value.tensor:
             return Finding("data_write" if call.name == "data.__get__" else "detached_write", place(later))
-    return Finding(DETACHERS[call.name], place(call))
+    same_line = [c.name for c in base.calls[value.producer :] if c.frames[:1] == call.frames[:1]]
+    if call.name == "data.__get__" and "data.__set__" in same_line:
+        return Finding("data_write", place(call))
+    return Finding("parameter_rewrap" if "Parameter" in same_line else DETACHERS[call.name], place(call))
 
 
 def _inner_gradient(base: Recording, call: Call) -> Finding:
@@ -116,7 +125,8 @@ def _inner_gradient(base: Recording, call: Call) -> Finding:
     if call.name == "grad.__get__" and call.options.get("backward") is not None:
         taken = base.calls[call.options["backward"]]
     if not taken.options.get("create_graph"):
-        return Finding("create_graph", place(taken))
+        said = [frame for frame in taken.frames[1:] if "create_graph" in frame.source]  # the caller chose it
+        return Finding("create_graph", said[-1] if said else place(taken))
     for node in graph_nodes([base.values[read].edge for read in taken.reads]):
         if node.name().startswith("CompiledFunction"):
             return Finding("compiled", compile_line(base) or place(taken))
@@ -139,7 +149,8 @@ def switched_off(call: Call) -> Finding:
     if call.inner.replace(os.sep, "/").endswith("torch/nn/modules/module.py"):
         return Finding("load_state_dict", place(call))
     for frame in call.frames:  # a decorated function: the decorator is the line to change
-        if "inference_mode" in (first := source(frame, frame.first)) or "no_grad" in first:
+        first = source(frame, frame.first)
+        if first.startswith("@") and ("inference_mode" in first or "no_grad" in first):
             return Finding(cause, Frame(frame.filename, frame.first, frame.function), " by this decorator")
     region = call.region
     if call.inference or region is None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from metalib.places import HERE
 from metalib.report import VERDICTS, Report, short
 
 MEANINGS = VERDICTS | {"loop": "the step may be right, the loop around it is not"}
@@ -26,8 +27,10 @@ class Location(NamedTuple):
         path = self.filename
         if "ipykernel_" in path:
             return f"line {self.lineno} of the cell"
-        inside = path.startswith(os.path.join(os.getcwd(), ""))
-        return f"{os.path.relpath(path) if inside else path}, line {self.lineno}"
+        for home in (os.getcwd(), os.path.dirname(HERE)):  # the reader's own files, and metalib's
+            if path.startswith(os.path.join(home, "")):
+                return f"{os.path.relpath(path, home)}, line {self.lineno}"
+        return f"{path}, line {self.lineno}"
 
 
 class Stop(NamedTuple):
@@ -72,6 +75,8 @@ class Diagnosis:
             lines += [f"gradient  {' → '.join(known)}{'' if len(known) == len(self.way) else ' ✂'}"]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def context(self) -> list[tuple[int, str]]:
         """(number, text) of the guilty line and its neighbours, as far as the source is at hand."""
         if self.location is None:
@@ -101,7 +106,9 @@ class Diagnosis:
             style = (
                 f"border-left:4px solid {BROKEN};font-weight:bold" if guilty else "border-left:4px solid transparent"
             )
-            rows.append(f"<div style='{style};padding-left:0.5em'>{at:5}  {html.escape(text)}</div>")
+            rows.append(
+                f"<div style='{style};padding-left:0.5em;font-family:monospace'>{at:5}  {html.escape(text)}</div>"
+            )
         head = html.escape(f"{self.location} ({self.cause})")
         return f"{head}<pre style='margin:0.3em 0'>{''.join(rows)}</pre>"
 
@@ -117,30 +124,23 @@ class Diagnosis:
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""
 
     def _picture(self) -> str:
-        """Two lanes, value and gradient, from the meta-parameter to the outer loss, with the cut between."""
+        """Two lanes, value and gradient, from the meta-parameter to the outer loss, with the cut between.
+
+        A table, since JupyterLab keeps the words of an SVG and drops its lines until the notebook is trusted.
+        """
         if not self.way:
             return ""
-        wide, gap, top = 118, 26, 16
-        boxes, cut = [], next((at for at, stop in enumerate(self.way) if not stop.known), None)
-        for lane, name in enumerate(("value", "gradient")):
-            y = top + 46 * lane
-            boxes.append(f"<text x='0' y='{y + 18}' fill='currentColor'>{name}</text>")
-            for at, stop in enumerate(self.way):
-                x, alive = 70 + at * (wide + gap), lane == 0 or stop.known
-                line, dash = (RIGHT, "") if alive else (GREY, "stroke-dasharray='4 3'")
-                boxes.append(
-                    f"<rect x='{x}' y='{y}' width='{wide}' height='28' rx='5' fill='none' stroke='{line}' {dash}/>"
-                )
-                fill = "currentColor" if alive else GREY
-                label = html.escape(stop.label if len(stop.label) < 18 else f"{stop.label[:16]}…")
-                boxes.append(f"<text x='{x + wide / 2}' y='{y + 18}' text-anchor='middle' fill='{fill}'>{label}</text>")
-                if at:
-                    sign, paint = ("✂", BROKEN) if lane == 1 and at == cut else ("→", line)
-                    boxes.append(
-                        f"<text x='{x - gap / 2}' y='{y + 19}' text-anchor='middle' fill='{paint}'>{sign}</text>"
-                    )
-        width, said = 70 + len(self.way) * (wide + gap), html.escape(str(self).split("value ", 1)[-1])
-        return (
-            f"<svg role='img' aria-label='value {said}' viewBox='0 0 {width} 110' width='{width}' "
-            f"style='max-width:100%;font:13px sans-serif'>{''.join(boxes)}</svg>"
-        )
+        cut = next((at for at, stop in enumerate(self.way) if not stop.known), None)
+        lanes = "".join(self._lane(name, cut) for name in ("value", "gradient"))
+        return f"<table style='border-collapse:separate;border-spacing:0 0.6em'>{lanes}</table>"
+
+    def _lane(self, name: str, cut: int | None) -> str:
+        cells = [f"<td style='text-align:left;background:none'>{name}</td>"]
+        for at, stop in enumerate(self.way):
+            alive = name == "value" or stop.known
+            sign, paint = ("✂", BROKEN) if name == "gradient" and at == cut else ("→", RIGHT if alive else GREY)
+            cells += [f"<td style='color:{paint};background:none;padding:0 0.3em'>{sign}</td>"] * (at > 0)
+            line = f"border:1px solid {RIGHT}" if alive else f"border:1px dashed {GREY};color:{GREY}"
+            style = f"{line};text-align:center;background:none;padding:0.3em 1.2em"
+            cells.append(f"<td style='{style}'>{html.escape(stop.label)}</td>")
+        return f"<tr style='background:none'>{''.join(cells)}</tr>"

@@ -20,6 +20,7 @@ from metalib.doubts import second_thoughts
 from metalib.failures import explain_error, overwritten
 from metalib.keep import Keeper
 from metalib.nonfinite import explain_nan
+from metalib.places import line_in
 from metalib.referee import Step, alike, referee
 from metalib.report import Report, Undecided
 from metalib.suspects import Study, first_break, moves, path, reaches, study
@@ -43,11 +44,12 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
     keep, progress = Keeper(step), _Progress()
 
     def kept(leaves):
-        keep.restore()
         progress.tick()
-        return step(leaves)
+        return keep.run(step, leaves)
 
     try:
+        if not _is_meta(meta):
+            referee(step, meta)  # it has a sentence for that
         if found := _not_a_number(kept, meta):
             nothing = dict.fromkeys(meta)
             report = Report("raises", dict.fromkeys(meta, "raises"), nothing, nothing)
@@ -55,9 +57,8 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         report, meta = _judge(kept, meta)
         names = [name for name, verdict in report.by_parameter.items() if verdict == report.verdict]
         if report.verdict == "right":
-            keep.restore()
             leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
-            return _diagnosis(report, second_thoughts(record(step, leaves)), names)
+            return _diagnosis(report, second_thoughts(keep.run(record, step, leaves)), names)
         seen = study(step, meta, names, keep)
         finding, way = _find(seen, step, report, keep)
         return _diagnosis(report, finding, names, way)
@@ -65,10 +66,13 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         keep.restore()
 
 
+def _is_meta(meta) -> bool:
+    tensors = list(meta.values()) if isinstance(meta, dict) else []
+    return bool(tensors) and all(isinstance(p, Tensor) and p.is_floating_point() for p in tensors)
+
+
 def _not_a_number(step: Step, meta) -> Finding | None:
     """The finding for a step that returns anything but one number."""
-    if not isinstance(meta, dict) or not all(isinstance(p, Tensor) for p in meta.values()):
-        return None  # the referee has a sentence for it
     base = record(step, {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()})
     if base.error is not None or (isinstance(base.loss, Tensor) and base.loss.numel() == 1):
         return None
@@ -104,7 +108,15 @@ def _referee(step: Step, meta, double: bool = True) -> Report:
         towards[name] = p.detach().abs().clamp(min=0.01) * signs.to(p.device) / p.numel() ** 0.5
 
     def along(moved):
-        return step({name: p.detach() + (moved[name] - 1) * towards[name].to(p.device) for name, p in meta.items()})
+        """The step's loss, with autograd's own claim of its slope along each direction."""
+        shifted = {name: p.detach() + (moved[name].item() - 1) * towards[name] for name, p in meta.items()}
+        leaves = {name: alike(meta[name], p).requires_grad_() for name, p in shifted.items()}
+        loss = step(leaves)
+        if not isinstance(loss, Tensor) or not loss.requires_grad:
+            return loss
+        grads = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        slopes = [(name, (g * towards[name]).sum()) for name, g in zip(leaves, grads, strict=True) if g is not None]
+        return loss.detach() + sum(slope.detach() * (moved[name] - moved[name].item()) for name, slope in slopes)
 
     return referee(along, {name: torch.ones((), dtype=p.dtype) for name, p in meta.items()}, double=double)
 
@@ -122,7 +134,7 @@ def _find(seen: Study, step: Step, report: Report, keep: Keeper) -> tuple[Findin
     finding = explain_break(seen, index)
     way = _way(seen, index, finding)
     if finding.cause == "wrong_formula":
-        finding = overwritten(step, seen, keep, silent=True) or finding
+        finding = overwritten(step, seen, keep) or finding
     return finding, way
 
 
@@ -130,16 +142,16 @@ def _way(seen: Study, index: int, finding: Finding) -> tuple[Stop, ...]:
     """From the meta-parameter to the outer loss, line by line: a few stops before the break, and a few after it."""
     base = seen.base
     connected = reaches(base, seen.leaves, seen.direction)
-    stops = [Stop(", ".join(seen.direction), True)]
+    guilty, stops = finding.frame, []
     for i in path(base, base.last):
         frame = None if base.values[i].producer is None else place(base.calls[base.values[i].producer])
-        if frame is not None and moves(seen, i):
-            stops.append(Stop(f"line {frame.lineno}", i < index and i in connected))
-    before = list(dict.fromkeys(stop for stop in stops[1:] if stop.known))
-    after = list(dict.fromkeys(stop for stop in stops if not stop.known))
-    cut = [Stop(f"line {finding.frame.lineno}", False)] if finding.frame else []
-    after = cut + [stop for stop in after if stop not in cut]
-    return (stops[0], *before[-2:], *after[:2], Stop("outer loss", False))
+        if frame is not None and guilty is not None and moves(seen, i):
+            stops.append(Stop(line_in(frame, guilty), i < index and i in connected))
+    cut = [Stop(line_in(guilty, guilty), False)] if guilty else []
+    before = [stop for stop in dict.fromkeys(stops) if stop.known and stop.label not in {c.label for c in cut}]
+    after = [stop for stop in dict.fromkeys(stops) if not stop.known and stop not in cut]
+    start, end = Stop(", ".join(seen.direction), True), Stop("outer loss", False)
+    return (start, *before[-2:], *cut, *after[:1], end)
 
 
 def _diagnosis(report: Report, finding: Finding | None, names: list[str], way=()) -> Diagnosis:

@@ -1,5 +1,6 @@
 """When a step raises: the line that is to blame, which is often not the line that raised."""
 
+import contextlib
 import re
 
 import torch
@@ -8,9 +9,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from metalib.culprit import Finding, compile_line, explain_break, readable, switched_off
 from metalib.doubts import checkpoint_line
 from metalib.functions import custom_function, function_line, graph_nodes
-from metalib.places import raising_frames, run_step
+from metalib.places import line_in, raising_frames, run_step
 from metalib.recording import Recording, address, edge, project
-from metalib.suspects import Study
+from metalib.suspects import Study, moves
 from metalib.trace import Recorder
 from metalib.unused import unused_weights
 
@@ -26,7 +27,11 @@ def explain_error(study: Study, error: Exception, step, keep) -> Finding:
         return Finding("inplace_on_leaf", raised)
     if any(part in message for part in IN_PLACE):
         found = checkpoint_line(base) if "checkpoint" in message else None
-        return found or overwritten(step, study, keep) or Finding("inplace_on_saved", raised, "an earlier operation")
+        return (
+            found
+            or overwritten(step, study, keep, error)
+            or Finding("inplace_on_saved", raised, "an earlier operation")
+        )
     if "backward through the graph a second time" in message:
         return _freed(base) or Finding("graph_freed", raised)
     if "once_differentiable" in message or "double backward" in message.lower() or "derivative for" in message:
@@ -48,11 +53,12 @@ def explain_error(study: Study, error: Exception, step, keep) -> Finding:
     return Finding("raised", raised, f"{type(error).__name__}: {first}")
 
 
-def overwritten(step, study: Study, keep, silent: bool = False) -> Finding | None:
+def overwritten(step, study: Study, keep, error: Exception | None = None) -> Finding | None:
     """Run once more and watch what backward has saved: which of it was written to afterwards, and first by which line.
 
-    With `silent`, compare the contents themselves: `.data` writes do not raise the version.
+    Without an `error` that was raised about it, compare the contents: `.data` writes do not raise the version.
     """
+    silent, known = error is None, () if error is None else type(error)
     recorder, spoilt = Recorder(), []
 
     def pack(t):
@@ -64,14 +70,10 @@ def overwritten(step, study: Study, keep, silent: bool = False) -> Finding | Non
             spoilt.append((at, place))
         return t
 
-    keep.restore()
     leaves = study.again()
-    with recorder, saved_tensors_hooks(pack, unpack):
-        try:
-            loss = run_step(step, leaves)
-            torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-        except Exception:  # it is known to raise; what it had saved by then is what is asked for
-            pass
+    with recorder, saved_tensors_hooks(pack, unpack), contextlib.suppress(known):
+        loss = keep.run(run_step, step, leaves)
+        torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
     calls, writes = recorder.calls, []
     for saved_at, place in spoilt:
         later = range(saved_at + 1, len(calls))
@@ -83,7 +85,7 @@ def overwritten(step, study: Study, keep, silent: bool = False) -> Finding | Non
         return None
     at, saved_at = min(writes)
     at, saver = _first_of_a_row(calls, at), calls[saved_at]
-    where = f" on line {saver.frames[0].lineno}" if saver.frames else ""
+    where = f" on {line_in(saver.frames[0], calls[at].frames[0])}" if saver.frames else ""
     through_data = silent and calls[at].name != "data.__set__"
     cause = "silent_write" if through_data else "data_write" if silent else "inplace_on_saved"
     return Finding(cause, calls[at].frames[0], f"{readable(saver.name)}{where}")
@@ -144,7 +146,9 @@ def _lost_history(study: Study, inputs: bool) -> Finding | None:
             continue
         seen.add(index)
         call = base.calls[producer]
-        if call.frames and any(base.values[read].wants_grad for read in call.reads):
+        wanted = [base.values[read].edge for read in call.reads if base.values[read].edge is not None]
+        computed = any(edge.node.next_functions for edge in wanted)  # starting values, leaves, may well be detached
+        if call.frames and wanted and (computed or moves(study, index)):
             dropped.append((call.name in GRADS, -producer, index))
         todo += call.reads
     found = explain_break(study, min(dropped)[2]) if dropped else None

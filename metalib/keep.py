@@ -1,22 +1,21 @@
 """Whatever a step changes outside itself, put back: the doctor runs somebody's step a few times and leaves no mark.
 
 keep = Keeper(step)
-keep.restore()      # before each run, and at the end
-step(meta)          # may train a global model, draw random numbers, fill .grad, switch autograd off
+keep.run(step, meta)    # may train a global model, draw random numbers, fill .grad, switch autograd off
+keep.restore()
 """
 
 import copy
 import random
 import sys
-from functools import partial
+from functools import partial, wraps
 from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from metalib.places import is_library
-
-DEPTH = 6
 
 
 class Keeper:
@@ -27,41 +26,55 @@ class Keeper:
         numpy = sys.modules.get("numpy")
         self.random = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
         self.settings = torch.is_grad_enabled(), torch.get_default_dtype()
-        for root in _roots(step):
-            self._visit(root, DEPTH)
+        self.hooks: list = []
+        todo = _roots(step)
+        while todo:
+            todo += self._visit(todo.pop())
 
-    def _visit(self, thing, depth: int) -> None:
-        if depth == 0 or id(thing) in self.seen or isinstance(thing, str | int | float | bool | type(None)):
-            return
+    def _visit(self, thing) -> list:
+        """Keep one thing's state; what else it leads to."""
+        if id(thing) in self.seen or isinstance(thing, str | int | float | bool | type(None)):
+            return []
         self.seen.add(id(thing))
         if isinstance(thing, Tensor):
-            self._keep_tensor(thing)
-        elif isinstance(thing, torch.Generator):
+            if thing.is_meta:
+                return []
+            place, grad = thing.detach(), thing.grad if thing.is_leaf else None
+            self.tensors.append((thing, place, place.clone(), thing.requires_grad, grad))
+            return [grad]
+        if isinstance(thing, torch.Generator):
             self.generators.append((thing, thing.get_state()))
         elif isinstance(thing, dict):
             self.holders.append((thing, dict(thing)))
-            for part in thing.values():
-                self._visit(part, depth - 1)
+            return list(thing.values())
         elif isinstance(thing, list | set):
             self.holders.append((thing, copy.copy(thing)))
-            for part in thing:
-                self._visit(part, depth - 1)
+            return list(thing)
         elif isinstance(thing, tuple):
-            for part in thing:
-                self._visit(part, depth - 1)
+            return list(thing)
         elif isinstance(thing, FunctionType | MethodType | partial):
-            for root in _roots(thing):
-                self._visit(root, depth - 1)
+            return _roots(thing)
         elif _is_somebodys(thing):
-            self._visit(vars(thing), depth)
+            methods = [part for kind in type(thing).__mro__ for part in vars(kind).values()]
+            return [vars(thing), *(part for part in methods if isinstance(part, FunctionType))]
+        return []
 
-    def _keep_tensor(self, t: Tensor) -> None:
-        place = t.detach()
-        self.tensors.append((t, place, place.clone(), t.requires_grad, t.grad if t.is_leaf else None))
-        if t.is_leaf and t.grad is not None:
-            self._visit(t.grad, 1)
+    def run(self, step, *given):
+        """Run it from the kept state. What it changes stays until the next run, since a graph may still need it."""
+        self.restore()
+        original = Tensor.register_hook
+
+        @wraps(original)
+        def register(t, hook):
+            self.hooks.append(original(t, hook))
+            return self.hooks[-1]
+
+        with patch.object(Tensor, "register_hook", register):
+            return step(*given)
 
     def restore(self) -> None:
+        while self.hooks:
+            self.hooks.pop().remove()
         torch.set_grad_enabled(self.settings[0])
         torch.set_default_dtype(self.settings[1])
         torch.set_rng_state(self.random[0])

@@ -2,11 +2,11 @@
 
 import math
 
+import torch
+
 from metalib.culprit import Finding, place, readable
 from metalib.recording import Call
 from metalib.suspects import Study, bisect, claim, gradients, path, reaches
-
-HUGE = 1e30  # larger than this before it overflows: the unroll explodes
 
 
 def explain_nan(study: Study) -> Finding:
@@ -22,7 +22,7 @@ def explain_nan(study: Study) -> Finding:
         return _gradient(study, worst)
     call = base.calls[base.values[bad].producer]
     sizes = [base.values[i].size for i in way if i < bad and math.isfinite(base.values[i].size)]
-    if max(sizes, default=0.0) > HUGE:
+    if max(sizes, default=0.0) > torch.finfo(base.values[bad].dtype).max ** 0.25:  # long before it overflows
         return Finding("explodes", _last_use(study, call), f" (up to {max(sizes):.0e} before they overflow)")
     if call.name in ("grad", "grad.__get__"):
         return _inside_gradient(study, call)

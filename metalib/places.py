@@ -9,7 +9,19 @@ from typing import NamedTuple
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TOOLS = {"places", "recording", "unseen", "trace", "watcher", "timeline", "failures", "referee", "doctor", "outer"}
+TOOLS = {
+    "places",
+    "recording",
+    "unseen",
+    "trace",
+    "keep",
+    "watcher",
+    "timeline",
+    "failures",
+    "referee",
+    "doctor",
+    "outer",
+}
 OURS = {os.path.join(HERE, f"{name}.py") for name in TOOLS | {"cells"}}
 PLACES = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(torch.__file__)}
 LIBRARIES = tuple(os.path.join(place, "") for place in PLACES)
@@ -38,6 +50,13 @@ def frame_at(frame, lineno: int) -> Frame:
 def run_step(step, meta):
     """Every recorded step is called from here, so that a stack can be cut off below."""
     return step(meta)
+
+
+def line_in(frame: Frame, beside: Frame) -> str:
+    """How to name a line next to another one: with its file where that is another, unless both are notebook cells."""
+    if frame.filename == beside.filename or "ipykernel_" in frame.filename:
+        return f"line {frame.lineno}"
+    return f"line {frame.lineno} of {os.path.basename(frame.filename)}"
 
 
 def is_library(filename: str) -> bool:

@@ -46,9 +46,8 @@ def study(step, meta: dict[str, Tensor], names: list[str], keep) -> Study:
     sides = []
     for sign in (1, -1, 0):  # the recording whose graph is asked later comes last: what follows may change its tensors
         moved = {name: p.detach() + sign * small * direction.get(name, 0) for name, p in meta.items()}
-        keep.restore()
         leaves = {name: alike(meta[name], p.clone()).requires_grad_() for name, p in moved.items()}
-        sides.append(record(step, leaves))
+        sides.append(keep.run(record, step, leaves))
     up, down, base = sides
     slopes, noise = _slopes(base.values, up.values, down.values, small, torch.finfo(dtype).eps)
     return Study(base, leaves, direction, slopes, noise, tolerance)

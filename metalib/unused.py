@@ -55,7 +55,7 @@ def unread_result(study: Study, step, keep) -> Finding:
     watcher = watch(step, study, keep)
     if not lost and not stop and (found := watcher.default_used(set(study.direction)) or watcher.missed()):
         return found
-    if found := watcher.ignored_weights({base.values[i].shape for i in lost} if lost else None):
+    if found := watcher.ignored_values({base.values[i].number for i in lost} if lost else None):
         return found
     if stop:
         return Finding("flat", place(stop), readable(stop.name))

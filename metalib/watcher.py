@@ -7,7 +7,7 @@ import os
 
 from metalib.culprit import Finding
 from metalib.places import Frame, frame_at, is_library, run_step, stack
-from metalib.recording import tensors_in
+from metalib.recording import project, tensors_in
 from metalib.suspects import Study
 from metalib.trace import Recorder
 
@@ -15,9 +15,8 @@ from metalib.trace import Recorder
 def watch(step, study: Study, keep) -> "ArgumentWatcher":
     watcher, meta = ArgumentWatcher(), Watched(study.again())
     meta.missing = watcher.missing
-    keep.restore()
-    with watcher, contextlib.suppress(Exception):  # that it raises is known
-        run_step(step, meta)
+    with watcher, contextlib.suppress(Exception):  # that it may raise is known
+        keep.run(run_step, step, meta)
     return watcher
 
 
@@ -52,7 +51,7 @@ class ArgumentWatcher(Recorder):
     def _look(self, frame, code, here: Frame, inside):
         for name in self.unread.setdefault(code, _unread_parameters(code)):
             if tensors := tensors_in(frame.f_locals.get(name)):
-                self.ignored.append((here, name, {self.serial(t) for t in tensors}, {tuple(t.shape) for t in tensors}))
+                self.ignored.append((here, name, {self.serial(t) for t in tensors}, {project(t)[0] for t in tensors}))
         if inside is not None and (id(inside), here.lineno) not in self.seen:
             self.seen.add((id(inside), here.lineno))
             inner = inside.f_code
@@ -63,8 +62,8 @@ class ArgumentWatcher(Recorder):
     def ignored_tensors(self, asked: set[int]) -> Finding | None:
         return next((_ignored(here, name) for here, name, ids, _ in reversed(self.ignored) if ids & asked), None)
 
-    def ignored_weights(self, shapes: set[tuple] | None) -> Finding | None:
-        found = [(here, name) for here, name, _, those in self.ignored if shapes is None or those & shapes]
+    def ignored_values(self, numbers: set[float] | None) -> Finding | None:
+        found = [(here, name) for here, name, _, those in self.ignored if numbers is None or those & numbers]
         return _ignored(*found[0]) if found else None
 
     def default_used(self, names: set[str]) -> Finding | None:

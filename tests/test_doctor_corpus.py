@@ -37,7 +37,7 @@ CAUSE = {
     "026": "detach",  # the copy is a w.detach().clone()
     "029": "create_graph",
     "030": "detached_write",
-    "032": "data_read",  # its flag is off, but with the flag on, nn.Parameter(meta["lr"].data) would cut it too
+    "032": "parameter_rewrap",  # its flag is off, but with the flag on, nn.Parameter(...) would cut it too
     "034": "no_grad",
     "036": "compiled",
     "039": "not_a_parameter",
@@ -55,17 +55,12 @@ CAUSE = {
     "086": "sees_update",
 }
 
-# The line is named, but not the cause; strict, so that a mended one is taken off the list.
-OTHER_CAUSE = {"045": "said to be a wrong derivative"}
-
 # Right gradients, for which there is no line to name.
 MISSES = {"043": "the program is wrong, its gradient is right: it is the gradient of what was written"}
 FALSE_ALARMS = {"084": "nothing is wrong: a linear inner loss has a constant gradient, without a history"}
 
-DOUBTFUL = {
-    "075",
-    "086",
-}  # a right gradient of a doubtful program: the verdict says right, a line is named nevertheless
+# A right gradient of a doubtful program: the verdict says right, a line is named nevertheless.
+DOUBTFUL = {"075", "086"}
 
 
 def load(number: str):
@@ -101,14 +96,8 @@ def test_the_line(number):
     assert (found.verdict == "right") == (number in DOUBTFUL), found
 
 
-def causes():
-    for number in CAUSE:
-        marks = [pytest.mark.xfail(strict=True, reason=OTHER_CAUSE[number])] if number in OTHER_CAUSE else []
-        yield pytest.param(number, marks=marks)
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", list(causes()))
+@pytest.mark.parametrize("number", CAUSE)
 def test_the_cause(number):
     assert judged(number).cause == CAUSE[number], judged(number)
 

@@ -1,0 +1,194 @@
+"""What the doctor says: of every version in metalib.versions, in words and as a page, and of what it cannot judge."""
+
+import math
+import time
+
+import pytest
+import torch
+
+from metalib import diagnose, diagnose_loop
+from metalib.causes import CAUSES
+from metalib.loop_causes import LOOP_CAUSES
+from metalib.report import Undecided
+from metalib.settings import Settings
+from metalib.unroll import meta_step
+from metalib.versions import VERSIONS
+
+
+def number(value):
+    return torch.tensor(value, dtype=torch.float64)
+
+
+# On the classifier, at two inner steps: (cause, the token on the named line).
+DIAGNOSES = {
+    "in_place": ("inplace_on_leaf", "weights[name] -= step[name]"),
+    "in_place_no_grad": ("no_grad", "weights[name] -= step[name]"),
+    "in_place_clone": ("inplace_on_saved", "weights[name] -= step[name]"),
+    "data_write": ("data_write", ".data -="),
+    "detach": ("detach", ".detach()"),
+    "parameter_rewrap": ("parameter_rewrap", "nn.Parameter("),
+    "item": ("left_torch", ".item()"),
+    "buffer_published": ("no_graph", "torch.autograd.grad("),
+    "buffer_no_grad": ("no_grad", "buffer.copy_("),
+    "buffer_copy": ("inplace_on_saved", "buffer.copy_("),
+    "buffer_rebind": (None, None),
+    "first_order": ("create_graph", "create_graph=False"),
+    "functional": (None, None),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_gets_its_diagnosis(version):
+    cause, token = DIAGNOSES[version]
+    report = diagnose(*meta_step(Settings(problem="classifier", version=version, inner_steps=2)))
+    assert report.cause == cause
+    assert (report.verdict == "right") == (cause is None)
+    if token:
+        assert token in report.location.source and report.location.filename.endswith("versions.py")
+    else:
+        assert report.location is None and report.explanation == report.repair == ""
+
+
+@pytest.mark.parametrize("inner_steps", [1, 2, 5])
+@pytest.mark.parametrize("rate", ["constant", "per tensor", "from loss"])
+def test_the_right_version_is_right_with_every_rate(rate, inner_steps):
+    report = diagnose(*meta_step(Settings(problem="classifier", rate=rate, inner_steps=inner_steps)))
+    assert (report.verdict, report.cause) == ("right", None)
+
+
+def cut_step(meta):
+    w = torch.tensor([0.5, -0.3], dtype=torch.float64, requires_grad=True)
+    for _ in range(2):
+        (grad,) = torch.autograd.grad((torch.tanh(w) ** 2).sum(), w, create_graph=True)
+        w = (w - meta["rate"] * grad).detach().requires_grad_()
+    return (torch.tanh(w) ** 2).sum()
+
+
+def test_the_report_in_words():
+    report = diagnose(cut_step, {"rate": number(0.1)})
+    text = str(report).splitlines()
+    assert text[0].startswith("cut: ") and text[1].startswith("  rate: autograd None, finite differences -1.15975")
+    guilty = next(line for line in text if line.startswith(">"))
+    assert ".detach().requires_grad_()" in guilty and f"{report.location.lineno} |" in guilty
+    assert any(line.startswith("why     Line ") for line in text) and any(line.startswith("repair  ") for line in text)
+    assert text[-1].startswith("gradient  rate → ") and text[-1].endswith("✂")
+
+
+def test_the_report_as_a_page():
+    report = diagnose(cut_step, {"rate": number(0.1)})
+    page = report._repr_html_()
+    assert page.count("✂") == 1 and page.count("<table") == 2 and ">outer loss<" in page
+    right = diagnose(lambda meta: meta["rate"] ** 2, {"rate": number(0.1)})._repr_html_()
+    assert "✂" not in right and right.count("<table") == 1
+
+
+def test_a_page_shows_code_as_text():
+    def step(meta):
+        return torch.tensor(2.0, dtype=torch.float64) * meta["rate"].item() ** 2 * (1 if 1 < 2 else "<b>")
+
+    page = diagnose(step, {"rate": number(0.1)})._repr_html_()
+    assert "&lt;b&gt;" in page and "<b>&quot;)" not in page
+
+
+def test_every_cause_has_two_sentences_that_can_be_filled_in():
+    for causes in (CAUSES, LOOP_CAUSES):
+        for explanation, repair in causes.values():
+            for sentence in (explanation, repair):
+                filled = sentence.format(line=7, meta="rate", detail="(something)")
+                assert filled.endswith(".") and "{line}" not in filled
+            assert repair.strip()
+
+
+@pytest.mark.parametrize(
+    ("meta", "sentence"),
+    [
+        ({}, "give a dict of floating tensors"),
+        ([number(0.1)], "give a dict of floating tensors"),
+        ({"rate": 0.1}, "give a dict of floating tensors"),
+        ({"rate": torch.tensor(1)}, "give a dict of floating tensors"),
+    ],
+)
+def test_what_it_cannot_judge_gets_a_sentence(meta, sentence):
+    with pytest.raises(Undecided, match=sentence):
+        diagnose(cut_step, meta)
+
+
+def test_a_step_that_is_not_one_number():
+    report = diagnose(lambda meta: meta["rate"] * torch.ones(3), {"rate": number(0.1)})
+    assert (report.verdict, report.cause) == ("raises", "not_a_number")
+    assert "a tensor of shape (3,)" in report.explanation and report.location is not None
+    assert diagnose(lambda meta: 0.5, {"rate": number(0.1)}).explanation.startswith("The step returns a float")
+
+
+def test_a_large_meta_parameter_is_judged_along_one_direction():
+    """A learned initialisation of 2,000 numbers: asking for each would take 30,000 runs."""
+    runs, target = [], torch.linspace(-1, 1, 2000, dtype=torch.float64)
+
+    def step(meta, cut=False):
+        runs.append(1)
+        w = meta["init"] * 1
+        for _ in range(2):
+            (grad,) = torch.autograd.grad((torch.tanh(w) - target).pow(2).sum(), w, create_graph=True)
+            w = w - 0.1 * grad
+            w = w.detach().requires_grad_() if cut else w
+        return (torch.tanh(w) - target).pow(2).mean()
+
+    meta = {"init": torch.zeros(2000, dtype=torch.float64) + 0.1}
+    assert diagnose(step, meta).verdict == "right" and len(runs) < 60
+    assert diagnose(lambda meta: step(meta, cut=True), meta).cause == "detach"
+
+
+def test_a_module_trained_outside_the_step_is_put_back_each_time():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(2, 1).double()
+    x, before = torch.randn(5, 2, dtype=torch.float64), [p.detach().clone() for p in model.parameters()]
+
+    def step(meta):
+        loss = model(x).tanh().pow(2).mean()
+        for p, grad in zip(
+            model.parameters(), torch.autograd.grad(loss, model.parameters(), create_graph=True), strict=True
+        ):
+            p.data = p - meta["rate"] * grad
+        return model(x).tanh().pow(2).mean()
+
+    report = diagnose(step, {"rate": number(0.1)})
+    assert (report.verdict, report.cause) == ("cut", "data_write")
+    assert all(torch.equal(p, was) for p, was in zip(model.parameters(), before, strict=True))
+
+
+def test_what_a_diagnosis_costs():
+    """At most 20 plain steps and 2 s on the notebooks' problems; printed, and held loosely."""
+    for problem in ("one weight", "classifier"):
+        step, meta = meta_step(Settings(problem=problem, version="first_order", inner_steps=5))
+        start = time.perf_counter()
+        step({name: p.detach().clone().requires_grad_() for name, p in meta.items()}).backward()
+        plain = time.perf_counter() - start
+        diagnose(step, meta)
+        whole = time.perf_counter() - start - plain
+        print(f"{problem}: plain step {1000 * plain:.1f} ms, diagnosis {whole:.2f} s")
+        assert math.isfinite(whole)
+
+
+def test_a_loop_that_is_right():
+    def train():
+        rate = torch.tensor(0.1, requires_grad=True)
+        optimizer = torch.optim.Adam([rate], lr=0.01)
+        for _ in range(5):
+            w = torch.ones(2, requires_grad=True)
+            (grad,) = torch.autograd.grad((w**4).sum(), w, create_graph=True)
+            optimizer.zero_grad()
+            ((w - rate * grad) ** 4).sum().backward()
+            optimizer.step()
+
+    report = diagnose_loop(train)
+    assert str(report) == "right: no fault of the outer loop was found"
+    assert (report.cause, report.location) == (None, None)
+
+
+def test_a_loop_that_raises_keeps_the_error():
+    def train():
+        raise ZeroDivisionError("no luck")
+
+    report = diagnose_loop(train)
+    assert report.verdict == "raises" and isinstance(report.error, ZeroDivisionError)
+    assert "ZeroDivisionError: no luck" in str(report) and report.location.source.startswith("raise ZeroDivisionError")
