@@ -59,8 +59,8 @@ CAUSES = {
         "Pass the weights to the model with torch.func.functional_call(model, weights, inputs).",
     ),
     "create_graph": (
-        "Line {line} asks for the inner gradient without create_graph=True: the gradient's own dependence on the weights, "
-        "and through them on {meta}, is lost.",
+        "Line {line} asks for the inner gradient without create_graph=True: the gradient's own dependence on the "
+        "weights, and through them on {meta}, is lost.",
         "Add create_graph=True on this line.",
     ),
     "no_double_backward": (
