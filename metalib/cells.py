@@ -113,7 +113,7 @@ def load_ipython_extension(shell) -> None:
     def magic(line: str, cell: str):
         names = line.replace(",", " ").split()
         try:
-            return diagnose_source(cell, names, shell.user_ns)
+            return diagnose_source("\n" + cell, names, shell.user_ns)  # the magic's own line is the cell's first
         except Undecided as refusal:
             print(f"undecided: {refusal}")
 

@@ -3,6 +3,7 @@
 import html
 import linecache
 import os
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ class Location(NamedTuple):
 
     def __str__(self):
         path = self.filename
-        if "ipykernel_" in path:
+        if "ipykernel_" in path or path.startswith("<cell"):
             return f"line {self.lineno} of the cell"
         for home in (os.getcwd(), os.path.dirname(HERE)):  # the reader's own files, and metalib's
             if path.startswith(os.path.join(home, "")):
@@ -91,8 +92,8 @@ class Diagnosis:
         if self.error is not None:
             parts.append(f"<code>{html.escape(f'{type(self.error).__name__}: {self.error}')}</code>")
         if self.cause is not None:
-            parts += [self._code(), f"<b>Why.</b> {html.escape(self.explanation)}"]
-            parts += [f"<b>Repair.</b> {html.escape(self.repair)}"]
+            parts += [self._code(), f"<b>Why.</b> {_marked(self.explanation)}"]
+            parts += [f"<b>Repair.</b> {_marked(self.repair)}"]
         parts += [self._numbers(), self._picture()]
         inside = "".join(f"<div style='margin:0.5em 0'>{part}</div>" for part in parts if part)
         return f"<div class='metalib-diagnosis' style='max-width:60em'>{inside}</div>"
@@ -144,3 +145,7 @@ class Diagnosis:
             style = f"{line};text-align:center;background:none;padding:0.3em 1.2em"
             cells.append(f"<td style='{style}'>{html.escape(stop.label)}</td>")
         return f"<tr style='background:none'>{''.join(cells)}</tr>"
+
+
+def _marked(text: str) -> str:
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text))

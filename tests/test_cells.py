@@ -92,6 +92,7 @@ def test_the_magic(capsys):
     shell.extension_manager.load_extension("metalib")
     found = shell.run_cell_magic("diagnose", "lr", CELL)
     assert isinstance(found, Diagnosis) and found.cause == "data_write"
+    assert found.location.lineno == 11 and str(found.location) == "line 11 of the cell"  # counted with the magic's line
     assert "outer" not in shell.user_ns
     assert shell.run_cell_magic("diagnose", "rate", CELL) is None
     assert capsys.readouterr().out.startswith("undecided: 'rate' is neither assigned")
