@@ -9,6 +9,10 @@ LOOP_CAUSES = {
         "inner gradient gets a gradient and is never stepped.",
         "Give the optimiser all meta-parameters, and assert that each of them is in it.",
     ),
+    "never_reached": (
+        "The backward on line {line} reaches nothing that the optimiser holds.",
+        "Compute the outer loss from the meta-parameters; diagnose the step by itself to see where they are lost.",
+    ),
     "replaced": (
         "Line {line} makes a new tensor in the place of one that the optimiser holds: the optimiser goes on stepping "
         "the old one.",

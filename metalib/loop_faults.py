@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 
 from metalib.culprit import Finding, place
-from metalib.learned import wrong_tensors
+from metalib.learned import never_reached, wrong_tensors
 from metalib.places import Frame
 from metalib.timeline import Event, LoopRecorder
 from metalib.unused import file_tree
@@ -16,6 +16,7 @@ def find_fault(seen: LoopRecorder) -> Finding | None:
     """The first fault that the timeline shows; None when it shows none."""
     for rule in (
         wrong_tensors,
+        never_reached,
         _order,
         _not_cleared,
         _rebuilt,

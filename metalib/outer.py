@@ -9,10 +9,13 @@ not at all, a graph is carried from step to step.
 
 import ast
 
+from metalib.causes import CAUSES
 from metalib.culprit import Finding, place
 from metalib.diagnosis import Diagnosis, Location
+from metalib.failures import explain_error
 from metalib.functions import graph_nodes
 from metalib.keep import Keeper
+from metalib.learned import dataflow
 from metalib.loop_causes import LOOP_CAUSES
 from metalib.loop_faults import find_fault
 from metalib.places import raising_frames, run_step
@@ -32,26 +35,25 @@ def diagnose_loop(run) -> Diagnosis:
                 run_step(lambda _: run(), None)
             except Exception as raised:
                 error = raised
-        finding = _explain(recorder, error) if error is not None else find_fault(recorder)
+        finding = _explain(recorder, error, run, keep) if error is not None else find_fault(recorder)
     finally:
         keep.restore()
     if finding is None:
         return Diagnosis("right")
     frame = finding.frame
     location = Location(frame.filename, frame.lineno, frame.source) if frame else None
-    fields = {"line": frame.lineno if frame else "?", "detail": finding.detail}
-    why, repair = (sentence.format(**fields) for sentence in LOOP_CAUSES[finding.cause])
+    fields = {"line": frame.lineno if frame else "?", "detail": finding.detail, "meta": "what is learned"}
+    why, repair = (sentence.format(**fields) for sentence in (CAUSES | LOOP_CAUSES)[finding.cause])
     return Diagnosis("loop" if error is None else "raises", finding.cause, location, why, repair, error=error)
 
 
-def _explain(seen: LoopRecorder, error: Exception) -> Finding:
+def _explain(seen: LoopRecorder, error: Exception, run, keep) -> Finding:
     raised, message = next(iter(raising_frames(error)), None), str(error)
     if "non-leaf" in message and "optimize" in message:
         return Finding("non_leaf", _maker_of_non_leaf(seen) or raised)
     if "backward through the graph a second time" in message or "modified by an inplace operation" in message:
         return _idle_detach(seen) or _carried(seen) or Finding("graph_carried", raised)
-    first = message.splitlines()[0][:120] if message else ""
-    return Finding("raised", raised, f"{type(error).__name__}: {first}")
+    return explain_error(dataflow(seen, None), error, lambda _: run(), keep)
 
 
 def _maker_of_non_leaf(seen: LoopRecorder):

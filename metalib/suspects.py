@@ -136,13 +136,23 @@ def gradients(study: Study, indices: list[int], scales: list[float], targets) ->
 
 def first_break(study: Study) -> int | None:
     """The position of the first value on the way to the loss whose change autograd does not know, or None."""
-    base = study.base
-    connected = reaches(base, study.leaves, study.direction)
-    on_path = [i for i in path(base, base.last) if moves(study, i) and not _inside_function(base, i)]
-    cut = next((i for i in on_path if i not in connected), None)
+    on_path, connected = _on_the_way(study)
+    cut = first_cut(study)
     before = [i for i in on_path if i in connected and (cut is None or i < cut)]
     wrong = _first_wrong(study, before)
     return cut if wrong is None else wrong
+
+
+def first_cut(study: Study) -> int | None:
+    """The position of the first value on the way from which autograd has no way back at all."""
+    on_path, connected = _on_the_way(study)
+    return next((i for i in on_path if i not in connected), None)
+
+
+def _on_the_way(study: Study) -> tuple[list[int], set[int]]:
+    """(the values that move, on the way to the loss; the values that autograd connects with the meta-parameters)."""
+    on_path = [i for i in path(study.base, study.base.last) if moves(study, i) and not _inside_function(study.base, i)]
+    return on_path, reaches(study.base, study.leaves, study.direction)
 
 
 def _inside_function(base: Recording, index: int) -> bool:

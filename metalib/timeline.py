@@ -93,7 +93,10 @@ class LoopRecorder(Recorder):
         """A gradient is about to be taken. Only `backward` fills .grad."""
         nodes = graph_nodes([edge(root)]) if root.requires_grad else []
         inputs = tensors_in(options.get("inputs") or []) if name == "backward" else []
-        reached = inputs or [node.variable for node in nodes if hasattr(node, "variable")]
+        reached = [node.variable for node in nodes if hasattr(node, "variable")]
+        if inputs:
+            asked = {id(t) for t in inputs}
+            reached = [leaf for leaf in reached if id(leaf) in asked]
         alive = sum(loss() is not None and loss().grad_fn is not None for loss in self.losses)
         if name == "backward" or not options.get("create_graph"):
             self.losses.append(weakref.ref(root))

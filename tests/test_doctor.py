@@ -192,3 +192,76 @@ def test_a_loop_that_raises_keeps_the_error():
     report = diagnose_loop(train)
     assert report.verdict == "raises" and isinstance(report.error, ZeroDivisionError)
     assert "ZeroDivisionError: no luck" in str(report) and report.location.source.startswith("raise ZeroDivisionError")
+
+
+x = torch.linspace(-1, 1, 20)
+y = 2 * x
+
+
+def rate_from_the_loss():
+    """The first question's meta-model: two numbers that turn a loss into a rate, and their optimiser."""
+    slope, offset = (torch.tensor(value, requires_grad=True) for value in (0.2, 0.1))
+    return lambda loss: torch.sigmoid(slope * loss + offset), torch.optim.Adam([slope, offset], lr=1e-3)
+
+
+def published_one(repaired=False):
+    rate_of, optimizer = rate_from_the_loss()
+    w = torch.nn.Parameter(torch.tensor(1.0))
+    for _ in range(4):
+        loss = ((w * x - y) ** 2).mean()
+        (grad,) = torch.autograd.grad(loss, w, create_graph=True)
+        step = rate_of(loss) * grad
+        new = w - step if repaired else torch.nn.Parameter(w.data - step.data)
+        optimizer.zero_grad()
+        ((new * x - y) ** 2).mean().backward(inputs=[p for group in optimizer.param_groups for p in group["params"]])
+        optimizer.step()
+        w = new.detach().requires_grad_()
+
+
+class Line(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start = torch.nn.Parameter(torch.ones(()))
+        self.register_buffer("now", torch.ones(()))
+
+    def loss(self):
+        return ((self.now * x - y) ** 2).mean()
+
+
+def published_two():
+    (rate_of, optimizer), line = rate_from_the_loss(), Line()
+    for _ in range(3):
+        (grad,) = torch.autograd.grad(line.loss(), line.start, create_graph=True)
+        with torch.no_grad():
+            line.now.copy_(line.now - rate_of(line.loss()) * grad)
+        optimizer.zero_grad()
+        line.loss().backward()
+        optimizer.step()
+
+
+def published_as_it_was():
+    """Without `inputs`: backward fills the .grad of the new leaf, and reaches nothing that is to be learned."""
+    rate_of, optimizer = rate_from_the_loss()
+    w = torch.nn.Parameter(torch.tensor(1.0))
+    for _ in range(4):
+        loss = ((w * x - y) ** 2).mean()
+        (grad,) = torch.autograd.grad(loss, w, create_graph=True)
+        w = torch.nn.Parameter(w.data - rate_of(loss) * grad.data)
+        optimizer.zero_grad()
+        ((w * x - y) ** 2).mean().backward()
+        optimizer.step()
+
+
+def test_the_published_answers_as_whole_loops():
+    report = diagnose_loop(published_as_it_was)
+    assert (report.verdict, report.cause) == ("loop", "parameter_rewrap")
+    assert "torch.nn.Parameter(w.data - rate_of(loss) * grad.data)" in report.location.source
+    report = diagnose_loop(published_two)
+    assert (report.verdict, report.cause) == ("raises", "no_graph")
+    assert "torch.autograd.grad(line.loss(), line.start" in report.location.source
+    assert diagnose_loop(lambda: published_one(repaired=True)).verdict == "right"
+
+
+def test_a_backward_that_is_asked_for_what_it_cannot_reach():
+    report = diagnose_loop(published_one)
+    assert (report.verdict, report.cause) == ("loop", "parameter_rewrap")
