@@ -22,9 +22,8 @@ def wrong_tensors(seen: LoopRecorder) -> Finding | None:
         return None
     reached = {p for e in seen.events if e.kind == "backward" for p in e.leaves}
     weights = {seen.values[read].tensor for call in seen.calls if call.name == "grad" for read in call.reads[1:]}
-    lines = {
-        made[1] for weight in weights if (made := _made_by(seen, weight))
-    }  # each of their successors is a weight too
+    # Weights that are made anew in each step: those of the last one are not differentiated any more.
+    lines = {made[1] for weight in weights if (made := _made_by(seen, weight))}
     weights |= {leaf for leaf in reached if (made := _made_by(seen, leaf)) and made[1] in lines}
     idle = [p for p in stepped - reached if seen.tensors[p].grad is None]
     for leaf in sorted(reached - stepped):
