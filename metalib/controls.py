@@ -28,19 +28,19 @@ def controls(settings: Settings) -> dict[str, widgets.Widget]:
     """One control for each setting that the lab offers, by the setting's name."""
     here = [name for name, reason in devices().items() if not reason]
 
-    def make(kind, name, description, width="265px", **options):
+    def make(kind, name, description, width="260px", **options):
         style, layout = {"description_width": "95px"}, widgets.Layout(width=width)
         return kind(description=description, tooltip=HELP[name], style=style, layout=layout, **options)
 
     made = {
         "version": make(widgets.Dropdown, "version", "Version", options=list(VERSIONS)),
-        "problem": make(widgets.Dropdown, "problem", "Problem", "310px", options=list(PROBLEMS)),
+        "problem": make(widgets.Dropdown, "problem", "Problem", "300px", options=list(PROBLEMS)),
         "rate": make(widgets.Dropdown, "rate", "Rate model", options=list(RATES)),
         "inner_steps": make(widgets.IntSlider, "inner_steps", "Inner steps K", min=1, max=20),
-        "outer_steps": make(widgets.BoundedIntText, "outer_steps", "Outer steps", "310px", min=1, max=10_000),
+        "outer_steps": make(widgets.BoundedIntText, "outer_steps", "Outer steps", "300px", min=1, max=10_000),
         "device": make(widgets.Dropdown, "device", "Device", options=here),
         "start_rate": make(widgets.FloatText, "start_rate", "Start rate"),
-        "meta_rate": make(widgets.FloatText, "meta_rate", "Meta rate", "310px"),
+        "meta_rate": make(widgets.FloatText, "meta_rate", "Meta rate", "300px"),
         "seed": make(widgets.BoundedIntText, "seed", "Seed", min=0, max=2**32 - 1),
         "carry": make(widgets.Checkbox, "carry", "Carry weights over", indent=False),
     }
