@@ -109,6 +109,7 @@ CAUSES = {
         "Line {line} ({detail}) gives the same value for all {meta} nearby: the true gradient is zero there.",
         "Use a rule with a slope in its place, such as softmax for argmax or softplus for a clamp.",
     ),
+    "shadowed": ("Line {line} gives the meta-parameter's name, {detail}, to something else.", "Use another name."),
     "wrong_name": (
         "Line {line} looks for a meta-parameter {detail}, which is not there, and goes on with something else.",
         "Use the names of the meta-parameters, and meta[name], which raises when a name is wrong.",
@@ -186,9 +187,8 @@ CAUSES = {
     ),
     # right, but not what was meant
     "sees_update": (
-        "The inner gradient on line {line} is taken after other weights were updated from the same ones, so it also "
-        "runs through that update.",
-        "Take all inner gradients first, then update all weights.",
+        "The gradient on line {line} also runs through an update that was made from the same tensors before.",
+        "Take all gradients first, then update; or differentiate for fresh leaves: x.detach().requires_grad_().",
     ),
     # the verdict stands, the place was not found
     "unnamed": (

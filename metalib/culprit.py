@@ -1,6 +1,7 @@
 """From the first broken value to a cause: which call made it, on which of the user's lines, and what kind of fault."""
 
 import os
+import re
 from typing import NamedTuple
 
 from metalib.functions import custom_function, function_line, graph_nodes
@@ -150,11 +151,13 @@ def switched_off(call: Call) -> Finding:
         return Finding("load_state_dict", place(call))
     for frame in call.frames:  # a decorated function: the decorator is the line to change
         first = source(frame, frame.first)
-        if first.startswith("@") and ("inference_mode" in first or "no_grad" in first):
+        if re.match(r"@(\w+\.)*(no_grad|inference_mode|set_grad_enabled)\b", first):
             return Finding(cause, Frame(frame.filename, frame.first, frame.function), " by this decorator")
     region = call.region
     if call.inference or region is None:
         return Finding(cause, place(call))
+    if "checkpoint(" in region.source:
+        return Finding("checkpoint", region)
     if "set_grad_enabled" in region.source and not region.source.startswith(("with ", "@")):
         return Finding(cause, region, " by this line")
     depth = next((at for at, frame in enumerate(call.frames) if frame.key == region.key), 0)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-EPSILON = 2.0**-52  # float64
+EPSILON, SINGLE = 2.0**-52, 2.0**-23  # of float64 and of float32
 LEVELS = 40  # halvings of the width: from 5% of x, or 0.0005 near 0, down to less than any rate in use
 Function = Callable[[float], float]
 
@@ -90,8 +90,8 @@ def _confirmed(quotient, x: float, slope: float, rtol: float) -> float | None:
     for _ in range(LEVELS):
         value, size, _ = quotient(width)
         last, rounding = rounding, 16 * EPSILON * size / width
-        if rounding > max(rtol * abs(slope), last):  # from here on, rounding hides what is looked for
-            return None
+        if rounding > max(rtol * abs(slope), last) or width < 4 * SINGLE * abs(x):
+            return None  # rounding hides what is looked for, or what is float32 inside f stands still
         agrees = rounding <= rtol * abs(slope) and abs(value - slope) <= rtol * abs(slope)
         if agrees and before:
             return value

@@ -20,8 +20,8 @@ from metalib.doubts import second_thoughts
 from metalib.failures import explain_error, overwritten
 from metalib.keep import Keeper
 from metalib.nonfinite import explain_nan
-from metalib.places import line_in
-from metalib.referee import Step, alike, referee
+from metalib.places import Frame, line_in
+from metalib.referee import Step, alike, check_meta, referee
 from metalib.report import Report, Undecided
 from metalib.suspects import Study, first_break, moves, path, reaches, study
 from metalib.trace import record
@@ -41,6 +41,12 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
     Raises Undecided, as the referee does, when the step cannot be judged. Says on stderr how far it is if it takes more
     than a few seconds.
     """
+    with torch.inference_mode(False), torch.enable_grad():  # whatever surrounds the call
+        return _diagnose(step, meta)
+
+
+def _diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
+    check_meta(meta)
     keep, progress = Keeper(step), _Progress()
 
     def kept(leaves):
@@ -48,9 +54,7 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         return keep.run(step, leaves)
 
     try:
-        if not _is_meta(meta):
-            referee(step, meta)  # it has a sentence for that
-        if found := _not_a_number(kept, meta):
+        if found := _not_a_number(step, keep, meta):
             nothing = dict.fromkeys(meta)
             report = Report("raises", dict.fromkeys(meta, "raises"), nothing, nothing)
             return _diagnosis(report, found, list(meta))
@@ -66,18 +70,16 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         keep.restore()
 
 
-def _is_meta(meta) -> bool:
-    tensors = list(meta.values()) if isinstance(meta, dict) else []
-    return bool(tensors) and all(isinstance(p, Tensor) and p.is_floating_point() for p in tensors)
-
-
-def _not_a_number(step: Step, meta) -> Finding | None:
+def _not_a_number(step: Step, keep: Keeper, meta) -> Finding | None:
     """The finding for a step that returns anything but one number."""
-    base = record(step, {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()})
+    leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
+    base = keep.run(record, step, leaves)
     if base.error is not None or (isinstance(base.loss, Tensor) and base.loss.numel() == 1):
         return None
     if base.last is None:
-        return Finding("not_a_number", None, f"a {type(base.loss).__name__}")
+        code = getattr(step, "__code__", None)
+        where = Frame(code.co_filename, code.co_firstlineno) if code else None
+        return Finding("not_a_number", where, f"a {type(base.loss).__name__}")
     made = base.values[base.last].producer
     where = place(base.calls[made]) if made is not None else None
     return Finding("not_a_number", where, f"a tensor of shape {tuple(base.loss.shape)}")

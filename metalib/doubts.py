@@ -39,6 +39,8 @@ def _sees_update(base: Recording) -> Finding | None:
 
 def _is_update(node, gradients, before, metas) -> bool:
     """Does this node combine weights with their gradient and a meta-parameter, as w - rate * g does?"""
+    if node.name() not in ("SubBackward0", "AddBackward0"):
+        return False
     children = {child for child, _ in node.next_functions if child is not None}
     if not children & before:
         return False

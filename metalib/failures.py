@@ -1,6 +1,7 @@
 """When a step raises: the line that is to blame, which is often not the line that raised."""
 
 import contextlib
+import os
 import re
 
 import torch
@@ -128,9 +129,14 @@ def _no_second_derivative(base: Recording, message: str) -> Finding | None:
     if "aot_autograd" in message:
         line = compile_line(base)
         return Finding("compiled", line) if line else None
-    named = re.search(r"derivative for '?_*(\w+?)_backward", message)
-    called = [c for c in base.calls if named and named.group(1) in c.name and c.frames]
+    named = re.search(r"derivative for '?(?:aten::)?_*(\w+?)_backward", message)
+    called = [c for c in base.calls if named and c.frames and _alike(named.group(1), c.name)]
     return Finding("no_double_backward", called[0].frames[0], f"of {readable(called[0].name)}") if called else None
+
+
+def _alike(operation: str, name: str) -> bool:
+    """Is `operation`, as an error calls it, what the function `name` runs? One may go on where the other ends."""
+    return len(os.path.commonprefix([operation, name.strip("_")])) >= max(4, min(len(name), 12) - 1)
 
 
 def _lost_history(study: Study, inputs: bool) -> Finding | None:

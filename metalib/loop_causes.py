@@ -38,6 +38,10 @@ LOOP_CAUSES = {
         "The gradients of the last outer step are not cleared (line {line}): they add up from step to step.",
         "Call the meta-optimiser's own zero_grad() in every outer step, before backward().",
     ),
+    "never_stepped": (
+        "The optimiser built on line {line} never steps, though its tensors get gradients.",
+        "Call its step() after backward().",
+    ),
     "rebuilt": (
         "Line {line} builds the optimiser anew in every outer step, and so forgets its moments.",
         "Build it once, before the loop.",

@@ -15,6 +15,7 @@ MANY = 3  # as many repetitions make a habit
 def find_fault(seen: LoopRecorder) -> Finding | None:
     """The first fault that the timeline shows; None when it shows none."""
     for rule in (
+        _never_stepped,
         wrong_tensors,
         never_reached,
         _order,
@@ -57,22 +58,32 @@ def _order(seen: LoopRecorder) -> Finding | None:
 
 
 def _not_cleared(seen: LoopRecorder) -> Finding | None:
-    """A backward adds to gradients that a step has already used."""
-    used: set[int] = set()
-    times, cleared_other = 0, None
+    """A step uses gradients that were added to those of an earlier step."""
+    used, added = set(), set()
+    times, cleared_other, taken = 0, None, None
     for event in seen.events:
         ids = set(event.leaves)
-        if event.kind == "step":
-            used |= ids
-        elif event.kind == "zero":
-            used -= ids
-            cleared_other = event
-        elif event.kind == "backward" and used & ids & event.full:
-            times += 1
-            used -= ids
+        if event.kind == "zero":
+            used, added, cleared_other = used - ids, added - ids, event
+        elif event.kind == "backward":
+            added, taken = added | (used & ids & event.full), event
+        elif event.kind == "step":
+            times += bool(added & ids)
+            used, added = used | ids, added - ids
             if times >= MANY - 1:
-                wrong = cleared_other if cleared_other and cleared_other.optimizer is None else event
+                wrong = cleared_other if cleared_other and cleared_other.optimizer is None else taken
                 return Finding("not_cleared", wrong.place)
+    return None
+
+
+def _never_stepped(seen: LoopRecorder) -> Finding | None:
+    """An optimiser whose tensors get gradients, time after time, and that never steps."""
+    stepped = {id(event.optimizer) for event in seen.events if event.kind == "step"}
+    for maker in seen.events:
+        if maker.kind == "made" and id(maker.optimizer) not in stepped:
+            filled = [e for e in seen.events if e.kind == "backward" and set(e.leaves) & set(maker.leaves)]
+            if len(filled) >= MANY:
+                return Finding("never_stepped", maker.place)
     return None
 
 

@@ -17,14 +17,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from metalib.differences import EPSILON, estimate
+from metalib.differences import EPSILON, SINGLE, estimate
 from metalib.rates import Meta
 from metalib.report import VERDICTS, Evidence, Report, Undecided, verdict
 from metalib.settings import Settings
 from metalib.unroll import meta_step, one_thread
 
 Step = Callable[[Meta], Tensor]
-SINGLE = 2.0**-23  # float32's epsilon
 
 
 def referee(step: Step, meta: Meta, rtol: float = 1e-6, double: bool = True) -> Report:
@@ -41,9 +40,7 @@ def referee(step: Step, meta: Meta, rtol: float = 1e-6, double: bool = True) -> 
     Undecided when the step cannot be judged: it gives another loss each time, its loss is not one float64 number, has
     converged to nothing, or is not smooth.
     """
-    tensors = list(meta.values()) if isinstance(meta, dict) else []
-    if not tensors or not all(isinstance(p, Tensor) and p.is_floating_point() for p in tensors):
-        raise Undecided(f"meta is {meta!r}: give a dict of floating tensors, such as {{'rate': torch.tensor(0.1)}}")
+    check_meta(meta)
     state = torch.get_rng_state()
 
     def repeatable(leaves):
@@ -58,6 +55,19 @@ def referee(step: Step, meta: Meta, rtol: float = 1e-6, double: bool = True) -> 
             return _referee(repeatable, meta, rtol if double else max(rtol, 1e-3), EPSILON if double else SINGLE)
     finally:
         torch.set_rng_state(state)
+
+
+def check_meta(meta) -> None:
+    """Undecided, with a sentence, for anything but {name: a strided floating tensor with finite numbers}."""
+    tensors = list(meta.values()) if isinstance(meta, dict) else []
+    if not tensors or not all(isinstance(p, Tensor) and p.is_floating_point() for p in tensors):
+        raise Undecided(f"meta is {meta!r}: give a dict of floating tensors, such as {{'rate': torch.tensor(0.1)}}")
+    for name, p in meta.items():
+        if p.numel() == 0 or p.layout != torch.strided:
+            what = "sparse" if p.layout != torch.strided else "empty"
+            raise Undecided(f"meta-parameter {name!r} is {what}: give a dense tensor with at least one number")
+        if not p.isfinite().all():
+            raise Undecided(f"meta-parameter {name!r} holds nan or inf: judge the step at finite values")
 
 
 def judge(settings: Settings) -> Report:
@@ -151,7 +161,7 @@ def _last_digits(step: Step, meta: Meta, claimed, loss: float, eps: float):
         for name, claim in claims.items():
             if claim is not None and claimed[name] is not None:
                 wobble[name] = torch.maximum(wobble[name], (claim - claimed[name]).abs())
-    for width in (2.37e-7, -2.37e-7):
+    for width in (2.37e-7, -2.9e-7, 4.3e-7):  # not all of them whole float32 steps, wherever the parameter is
         first, second, third = (near(width * steps)[1] or loss for steps in (1, 2, 3))
         noise = max(noise, abs(third - 3 * second + 3 * first - loss) / 4)
     return noise, wobble

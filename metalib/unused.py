@@ -60,7 +60,7 @@ def unread_result(study: Study, step, keep) -> Finding:
     if stop:
         return Finding("flat", place(stop), readable(stop.name))
     if not lost:
-        return Finding("meta_unused", None)
+        return rebound_meta(step) or Finding("meta_unused", None)
     weights = {base.values[read].shape for call in base.calls if call.name == "grad" for read in call.reads[1:]}
     like_weights = [i for i in lost if base.values[i].shape in weights]
     call = base.calls[base.values[(like_weights or lost)[-1]].producer]
@@ -114,6 +114,29 @@ def rebound_name(frame: Frame) -> Finding | None:
                     line = first + statement.lineno - 1
                     return Finding("rebound_name", Frame(frame.filename, line, frame.function), f"`{name}`")
     return None
+
+
+def rebound_meta(step) -> Finding | None:
+    """`rate = meta["rate"]`, and further down the same name for something else."""
+    code = getattr(step, "__code__", None)
+    tree, first = (
+        function_tree(Frame(code.co_filename, code.co_firstlineno, "", 0, code.co_firstlineno)) if code else (None, 0)
+    )
+    if tree is None or not code.co_argcount:
+        return None
+    meta = code.co_varnames[0]
+    taken: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.Call):
+            inside = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+            if meta in inside:
+                taken |= {t.id: node.lineno for t in node.targets if isinstance(t, ast.Name)}
+    stores = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in taken]
+    again = sorted((n.lineno, n.id) for n in stores if n.lineno > taken[n.id])
+    if not again:
+        return None
+    line, name = again[0]
+    return Finding("shadowed", Frame(code.co_filename, first + line - 1, step.__name__), f"`{name}`")
 
 
 def function_tree(frame: Frame):

@@ -265,3 +265,105 @@ def test_the_published_answers_as_whole_loops():
 def test_a_backward_that_is_asked_for_what_it_cannot_reach():
     report = diagnose_loop(published_one)
     assert (report.verdict, report.cause) == ("loop", "parameter_rewrap")
+
+
+def test_two_optimisers_that_take_turns():
+    w, rate = (torch.nn.Parameter(torch.tensor(value)) for value in (1.0, 0.1))
+
+    def train(stepped=True):
+        first, second = torch.optim.SGD([w], lr=0.01), torch.optim.SGD([rate], lr=0.001)
+        for _ in range(4):
+            first.zero_grad()
+            (w**2 - 3).pow(2).backward()
+            first.step()
+            second.zero_grad()
+            (grad,) = torch.autograd.grad((w**2 - 3).pow(2), w, create_graph=True)
+            ((w - rate * grad) ** 2 - 2).pow(2).backward()
+            if stepped:
+                second.step()
+
+    assert diagnose_loop(train).verdict == "right"
+    report = diagnose_loop(lambda: train(stepped=False))
+    assert report.cause == "never_stepped" and "torch.optim.SGD([rate]" in report.location.source
+
+
+def shadowed_step(meta):
+    rate = meta["rate"]
+    w = torch.tensor([0.5, -0.3], dtype=torch.float64, requires_grad=True)
+    for rate in (0.1, 0.05):
+        (grad,) = torch.autograd.grad((torch.tanh(w) ** 2).sum(), w, create_graph=True)
+        w = w - rate * grad
+    return (torch.tanh(w) ** 2).sum()
+
+
+def test_a_name_that_is_used_twice():
+    report = diagnose(shadowed_step, {"rate": number(0.1)})
+    assert (report.verdict, report.cause) == ("independent", "shadowed")
+    assert report.location.source == "for rate in (0.1, 0.05):"
+
+
+@pytest.mark.parametrize("around", [torch.no_grad, torch.inference_mode])
+def test_what_surrounds_the_call_is_no_fault_of_the_step(around):
+    with around():
+        assert diagnose(lambda meta: meta["rate"] ** 2, {"rate": number(0.1)}).verdict == "right"
+        assert torch.is_inference_mode_enabled() == (around is torch.inference_mode) and not torch.is_grad_enabled()
+
+
+def tag(text):
+    return lambda function: function
+
+
+@tag("no_grad")
+def switched_step(meta):
+    with torch.set_grad_enabled(False):
+        return meta["rate"] ** 2
+
+
+def test_a_decorator_is_not_taken_for_another():
+    report = diagnose(switched_step, {"rate": number(0.1)})
+    assert report.cause == "no_grad" and report.location.source == 'return meta["rate"] ** 2'
+
+
+def attention_step(meta):
+    w = torch.linspace(-1, 1, 80, dtype=torch.float64).reshape(2, 2, 5, 4).requires_grad_()
+    for _ in range(2):
+        out = torch.nn.functional.scaled_dot_product_attention(w, w, w)
+        (grad,) = torch.autograd.grad(out.pow(2).sum(), w, create_graph=True)
+        w = w - meta["rate"] * grad
+    return w.pow(2).sum()
+
+
+def test_an_operation_without_a_second_derivative_is_named():
+    report = diagnose(attention_step, {"rate": number(0.1)})
+    assert (report.verdict, report.cause) == ("raises", "no_double_backward")
+    assert "scaled_dot_product_attention(w, w, w)" in report.location.source
+
+
+def penalty_step(meta, fresh=True):
+    """A gradient penalty; with one leaf for the inputs of all steps, its gradient runs through the updates as well."""
+    inputs = torch.linspace(-1, 1, 6, dtype=torch.float64).reshape(3, 2).requires_grad_()
+    w = torch.tensor([[0.5], [-0.3]], dtype=torch.float64, requires_grad=True)
+    for _ in range(2):
+        inputs = inputs.detach().requires_grad_() if fresh else inputs
+        out = torch.tanh(inputs @ w)
+        (slope,) = torch.autograd.grad(out.sum(), inputs, create_graph=True)
+        loss = (out - 1).pow(2).mean() + meta["weight"] * slope.pow(2).sum()
+        (grad,) = torch.autograd.grad(loss, w, create_graph=True)
+        w = w - 0.1 * grad
+    return (torch.tanh(inputs @ w) - 1).pow(2).mean()
+
+
+def test_a_gradient_penalty_is_no_update_unless_it_is():
+    report = diagnose(penalty_step, {"weight": number(0.1)})
+    assert (report.verdict, report.cause, report.location) == ("right", None, None)
+    report = diagnose(lambda meta: penalty_step(meta, fresh=False), {"weight": number(0.1)})
+    assert (report.verdict, report.cause) == ("right", "sees_update")
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [(math.nan, "'rate' holds nan or inf"), (math.inf, "'rate' holds nan or inf"), ([], "'rate' is empty")],
+)
+def test_a_meta_parameter_that_is_no_number_gets_a_sentence(value, sentence):
+    with pytest.raises(Undecided, match=sentence):
+        diagnose(cut_step, {"rate": number(value)})

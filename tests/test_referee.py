@@ -271,6 +271,13 @@ def test_a_loss_cast_from_float32_is_never_accused(f, rate):
     assert referee(lambda meta: f(meta["rate"].float().detach()).double(), {"rate": number(rate)}).verdict == "cut"
 
 
+@pytest.mark.parametrize("rate", [0.5, 0.25, 1.0, 0.3])
+def test_a_path_that_is_lost_in_float32_is_found(rate):
+    """Within a float32 step the lost path stands still, and differences as narrow as that agree with autograd."""
+    report = referee(lambda meta: meta["rate"] * torch.tensor(meta["rate"].item()), {"rate": number(rate)})
+    assert report.verdict == "wrong"
+
+
 def test_float32_amid_float64_is_never_accused():
     for rate in (0.3, 0.123456, 7e-3):
         report = referee(lambda meta: 1.1 * (meta["rate"].float() * 2).double() + meta["rate"], {"rate": number(rate)})
