@@ -25,37 +25,38 @@ def weights(count: int) -> Tensor:
 
 @dataclass(eq=False)
 class Value:
-    """One content of one tensor. `number` is its projection; `edge` its place in the graph, None outside of it."""
+    """One content of one tensor, without the content."""
 
-    producer: int | None
-    number: float
-    size: float
-    edge: object
+    producer: int | None  # the call that made it, None for what was there before the step
+    number: float  # its dot product with `weights`
+    size: float  # the sum of its absolute values: how large a rounding may be
+    edge: object  # its place in autograd's graph, None outside of it
     shape: tuple
     dtype: torch.dtype
-    tensor: int
-    address: int
+    device: torch.device
+    tensor: int  # the tensor's serial number
+    address: int  # where the content lies
     wants_grad: bool
 
 
 @dataclass(eq=False)
 class Call:
-    """One call: `inner` is the innermost function's file, which may lie in a library; `frames` are the user's only."""
+    """One call of one of PyTorch's functions. `reads` and `writes` are positions of values."""
 
     name: str
-    frames: list[Frame]
-    inner: str
+    frames: list[Frame]  # the user's lines, from the innermost outwards
+    inner: str  # the innermost function's file, which may lie in a library
     reads: list[int]
     writes: list[int] = field(default_factory=list)
-    grad: bool = True
-    inference: bool = False
-    opaque: bool = False
+    grad: bool = True  # were gradients on?
+    inference: bool = False  # under inference_mode?
+    opaque: bool = False  # inside the forward of a torch.autograd.Function, where no graph is to be expected
     off: bool = False  # a call that switches requires_grad off
-    result: object = None
-    numbers: tuple = ()
-    options: dict = field(default_factory=dict)
-    region: Frame | None = None
-    wrote: frozenset = frozenset()  # addresses of the storages written in place
+    result: object = None  # a plain number, or a hook's handle
+    numbers: tuple = ()  # the plain numbers among its arguments
+    options: dict = field(default_factory=dict)  # its keyword arguments that are True, False or None
+    region: Frame | None = None  # the line that had switched gradients off
+    wrote: frozenset = frozenset()  # the addresses of what it wrote to in place
 
 
 def tensors_in(thing, found=None) -> list[Tensor]:

@@ -25,8 +25,8 @@ class Study(NamedTuple):
     leaves: dict[str, Tensor]
     direction: dict[str, Tensor]
     slopes: list[float]
-    noise: list[float]
-    tolerance: float
+    noise: list[float]  # what rounding alone can make of a slope
+    tolerance: float  # relative: beyond it, a claim and a slope are two different numbers
 
     def again(self) -> dict[str, Tensor]:
         """The same meta-parameters in fresh leaves, for one more run."""
@@ -41,8 +41,8 @@ def study(step, meta: dict[str, Tensor], names: list[str], keep) -> Study:
     direction = {}
     for name in names:
         p = meta[name].detach()
-        signs = 1.0 if p.numel() == 1 else 0.5 + torch.rand(p.shape, dtype=p.dtype, generator=generator)
-        direction[name] = p.abs().clamp(min=0.01) * signs
+        factors = 0.5 + torch.rand(p.shape, dtype=p.dtype, generator=generator).to(p.device)
+        direction[name] = p.abs().clamp(min=0.01) * (1.0 if p.numel() == 1 else factors)
     sides = []
     for sign in (1, -1, 0):  # the recording whose graph is asked later comes last: what follows may change its tensors
         moved = {name: p.detach() + sign * small * direction.get(name, 0) for name, p in meta.items()}
@@ -127,7 +127,7 @@ def gradients(study: Study, indices: list[int], scales: list[float], targets) ->
     values = [study.base.values[index] for index in indices]
     numbers = weights(max(math.prod(value.shape) for value in values))
     upstream = [
-        (scale * numbers[: math.prod(value.shape)].reshape(value.shape)).to(value.dtype)
+        (scale * numbers[: math.prod(value.shape)].reshape(value.shape)).to(value.device, value.dtype)
         for value, scale in zip(values, scales, strict=True)
     ]
     edges = [value.edge for value in values]

@@ -163,7 +163,9 @@ class Recorder(TorchFunctionMode):
             if t.requires_grad:
                 node = edge(t)
         me, wants = self.serial(t), t.requires_grad
-        self.values.append(Value(producer, number, size, node, tuple(t.shape), t.dtype, me, address(t), wants))
+        self.values.append(
+            Value(producer, number, size, node, tuple(t.shape), t.dtype, t.device, me, address(t), wants)
+        )
         self.known[id(t)] = (weakref.ref(t), self.state(t), len(self.values) - 1, me)
         return len(self.values) - 1
 
