@@ -144,6 +144,7 @@ def _lost_history(study: Study, inputs: bool) -> Finding | None:
     base = study.base
     taker = next((call for call in reversed(base.calls) if call.name in GRADS), None)
     roots = [] if taker is None else taker.reads[1:] if inputs else taker.reads[:1]
+    inputs_asked = {base.values[read].tensor for read in taker.reads[1:]} if taker else set()
     dropped, seen, todo = [], set(), [r for r in roots if not base.values[r].wants_grad]
     while todo:
         index = todo.pop()
@@ -153,8 +154,10 @@ def _lost_history(study: Study, inputs: bool) -> Finding | None:
         seen.add(index)
         call = base.calls[producer]
         wanted = [base.values[read].edge for read in call.reads if base.values[read].edge is not None]
-        computed = any(edge.node.next_functions for edge in wanted)  # starting values, leaves, may well be detached
-        if call.frames and wanted and (computed or moves(study, index)):
+        computed = any(edge.node.next_functions for edge in wanted)
+        asked = {base.values[read].tensor for read in call.reads} & inputs_asked
+        # Starting values may well be detached, but not the very tensors whose gradient is asked for.
+        if call.frames and wanted and (computed or asked or moves(study, index)):
             dropped.append((call.name in GRADS, -producer, index))
         todo += call.reads
     found = explain_break(study, min(dropped)[2]) if dropped else None
