@@ -38,20 +38,21 @@ def explain_break(study: Study, index: int) -> Finding:
     hooked = next((c for c in base.calls if c.name == "register_hook" and _reads(base, c, value.tensor)), None)
     if hooked and value.wants_grad:
         return Finding("hook", hooked.frames[0])
-    if value.producer is None:
-        return _outside(study, next(at for at, call in enumerate(base.calls) if index in call.reads))
-    call = base.calls[value.producer]
-    made = {base.values[written].tensor for written in call.writes}
-    leaf = value.edge is None or not value.edge.node.next_functions
-    if (
-        leaf and not call.wrote and value.tensor not in made
-    ):  # another tensor with that call's content, made out of sight
-        return _outside(study, next(at for at, call in enumerate(base.calls) if index in call.reads))
+    call = None if value.producer is None else base.calls[value.producer]
+    if call is None or _made_out_of_sight(base, index, call):
+        return _outside(study, next(at for at, reader in enumerate(base.calls) if index in reader.reads))
     if value.edge is not None and (function := custom_function(value.edge.node)):
         return Finding("custom_backward", function_line(function) or place(call), f"the Function {function.__name__}")
     if value.edge is not None and any("checkpoint(" in frame.source for frame in call.frames):
         return Finding("recomputed", next(frame for frame in call.frames if "checkpoint(" in frame.source))
     return _by_name(study, index, call)
+
+
+def _made_out_of_sight(base: Recording, index: int, call: Call) -> bool:
+    """Is it another tensor than those that `call` returned, with the content that `call` made?"""
+    value, made = base.values[index], {base.values[written].tensor for written in call.writes}
+    leaf = value.edge is None or not value.edge.node.next_functions
+    return leaf and not call.wrote and value.tensor not in made
 
 
 def _by_name(study: Study, index: int, call: Call) -> Finding:
@@ -70,7 +71,8 @@ def _by_name(study: Study, index: int, call: Call) -> Finding:
         return Finding("compiled", place(call))
     if "/torch/optim/" in inner:
         dropped = call.grad and base.values[call.reads[0]].producer is not None
-        return Finding("optimizer_drops_rate" if dropped else "optimizer_step", place(call), f" ({_optimizer(inner)})")
+        cause = "optimizer_drops_rate" if dropped else "optimizer_step"
+        return Finding(cause, place(call), f" (torch.optim, {os.path.basename(inner)})")
     if call.inference or not call.grad:
         return switched_off(call)
     if call.wrote and call.reads and (through := _written_through(base, call)):
@@ -122,9 +124,7 @@ def _detached(base: Recording, index: int, call: Call) -> Finding:
 
 
 def _inner_gradient(base: Recording, call: Call) -> Finding:
-    taken = call
-    if call.name == "grad.__get__" and call.options.get("backward") is not None:
-        taken = base.calls[call.options["backward"]]
+    taken = base.taker(call)
     if not taken.options.get("create_graph"):
         said = [frame for frame in taken.frames[1:] if "create_graph" in frame.source]  # the caller chose it
         return Finding("create_graph", said[-1] if said else place(taken))
@@ -138,10 +138,6 @@ def _inner_gradient(base: Recording, call: Call) -> Finding:
 
 def compile_line(base: Recording) -> Frame | None:
     return next((call.frames[0] for call in base.calls if call.name == "compiled" and call.frames), None)
-
-
-def _optimizer(inner: str) -> str:
-    return f"torch.optim, {os.path.basename(inner)}"
 
 
 def switched_off(call: Call) -> Finding:

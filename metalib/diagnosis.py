@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from metalib.culprit import Finding
 from metalib.places import HERE
-from metalib.report import VERDICTS, Report, short
+from metalib.report import MEANINGS, Report, short
 
-MEANINGS = VERDICTS | {"loop": "the step may be right, the loop around it is not"}
 AROUND = 2  # lines of context on either side
 RIGHT, BROKEN, GREY = "#1b7f4d", "#c2410c", "#8a8f98"  # told apart by the colour-blind, legible on white and on black
 
@@ -145,6 +145,15 @@ class Diagnosis:
             style = f"{line};text-align:center;background:none;padding:0.3em 1.2em"
             cells.append(f"<td style='{style}'>{html.escape(stop.label)}</td>")
         return f"<tr style='background:none'>{''.join(cells)}</tr>"
+
+
+def explained(finding: Finding, causes: dict, meta: str) -> dict:
+    """A finding as the fields of a Diagnosis, its cause's two sentences filled in."""
+    frame = finding.frame
+    fields = {"line": frame.lineno if frame else "?", "meta": meta, "detail": finding.detail}
+    why, repair = (sentence.format(**fields) for sentence in causes[finding.cause])
+    location = Location(frame.filename, frame.lineno, frame.source) if frame else None
+    return {"cause": finding.cause, "location": location, "explanation": why, "repair": repair}
 
 
 def _marked(text: str) -> str:

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from metalib.causes import CAUSES
 from metalib.culprit import Finding, explain_break, place
-from metalib.diagnosis import Diagnosis, Location, Stop
+from metalib.diagnosis import Diagnosis, Stop, explained
 from metalib.doubts import second_thoughts
 from metalib.failures import explain_error, overwritten
 from metalib.keep import Keeper
 from metalib.nonfinite import explain_nan
 from metalib.places import Frame, line_in
-from metalib.referee import Step, alike, check_meta, referee
+from metalib.referee import Step, alike, check_meta, fresh, referee
 from metalib.report import Report, Undecided
 from metalib.suspects import Study, first_break, moves, path, reaches, study
 from metalib.trace import record
@@ -54,15 +54,17 @@ def _diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
         return keep.run(step, leaves)
 
     try:
-        if found := _not_a_number(step, keep, meta):
-            nothing = dict.fromkeys(meta)
-            report = Report("raises", dict.fromkeys(meta, "raises"), nothing, nothing)
-            return _diagnosis(report, found, list(meta))
-        report, meta = _judge(kept, meta)
+        try:
+            report, meta = _judge(kept, meta)
+        except Undecided:
+            if found := _not_a_number(step, keep, meta):
+                nothing = dict.fromkeys(meta)
+                report = Report("raises", dict.fromkeys(meta, "raises"), nothing, nothing)
+                return _diagnosis(report, found, list(meta))
+            raise
         names = [name for name, verdict in report.by_parameter.items() if verdict == report.verdict]
         if report.verdict == "right":
-            leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
-            return _diagnosis(report, second_thoughts(keep.run(record, step, leaves)), names)
+            return _diagnosis(report, second_thoughts(keep.run(record, step, fresh(meta))), names)
         seen = study(step, meta, names, keep)
         finding, way = _find(seen, step, report, keep)
         return _diagnosis(report, finding, names, way)
@@ -72,8 +74,7 @@ def _diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
 
 def _not_a_number(step: Step, keep: Keeper, meta) -> Finding | None:
     """The finding for a step that returns anything but one number."""
-    leaves = {name: alike(p, p.detach().clone()).requires_grad_() for name, p in meta.items()}
-    base = keep.run(record, step, leaves)
+    base = keep.run(record, step, fresh(meta))
     if base.error is not None or (isinstance(base.loss, Tensor) and base.loss.numel() == 1):
         return None
     if base.last is None:
@@ -112,7 +113,7 @@ def _referee(step: Step, meta, double: bool = True) -> Report:
     def along(moved):
         """The step's loss, with autograd's own claim of its slope along each direction."""
         shifted = {name: p.detach() + (moved[name].item() - 1) * towards[name] for name, p in meta.items()}
-        leaves = {name: alike(meta[name], p).requires_grad_() for name, p in shifted.items()}
+        leaves = fresh({name: alike(meta[name], p) for name, p in shifted.items()})
         loss = step(leaves)
         if not isinstance(loss, Tensor) or not loss.requires_grad:
             return loss
@@ -157,15 +158,11 @@ def _way(seen: Study, index: int, finding: Finding) -> tuple[Stop, ...]:
 
 
 def _diagnosis(report: Report, finding: Finding | None, names: list[str], way=()) -> Diagnosis:
-    judged = report.verdict, report.claimed, report.expected, report.by_parameter, report.error
-    verdict, claimed, expected, by_parameter, error = judged
+    judged = {"claimed": report.claimed, "expected": report.expected, "by_parameter": report.by_parameter}
     if finding is None:
-        return Diagnosis(verdict, claimed=claimed, expected=expected, by_parameter=by_parameter)
-    frame = finding.frame
-    location = Location(frame.filename, frame.lineno, frame.source) if frame else None
-    fields = {"line": frame.lineno if frame else "?", "meta": ", ".join(names), "detail": finding.detail}
-    why, repair = (sentence.format(**fields) for sentence in CAUSES[finding.cause])
-    return Diagnosis(verdict, finding.cause, location, why, repair, claimed, expected, by_parameter, error, way)
+        return Diagnosis(report.verdict, **judged)
+    said = explained(finding, CAUSES, ", ".join(names))
+    return Diagnosis(report.verdict, **said, **judged, error=report.error, way=way)
 
 
 class _Progress:

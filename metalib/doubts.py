@@ -1,6 +1,7 @@
 """A right gradient of a doubtful program: two things that finite differences cannot object to."""
 
 from metalib.culprit import Finding
+from metalib.functions import reachable
 from metalib.recording import Recording
 
 
@@ -26,13 +27,13 @@ def _sees_update(base: Recording) -> Finding | None:
     metas = {v.edge.node for v in base.values if v.tensor in base.leaves and v.edge is not None}
     for at, later in enumerate(takers):
         loss, inputs = _nodes(base, later.reads[:1]), _nodes(base, later.reads[1:])
-        between = _reachable(loss, stop=inputs)
+        between = set(reachable(loss, stop=inputs))
         for earlier in takers[:at]:
             gradients, before = _nodes(base, earlier.writes), _nodes(base, earlier.reads[1:])
             if inputs & before or not gradients & between:
                 continue
             updated = any(_is_update(node, gradients, before, metas) for node in between - gradients)
-            if updated and _reachable(gradients, stop=set()) & inputs:
+            if updated and reachable(gradients).keys() & inputs:
                 return Finding("sees_update", later.frames[0] if later.frames else None)
     return None
 
@@ -44,20 +45,9 @@ def _is_update(node, gradients, before, metas) -> bool:
     children = {child for child, _ in node.next_functions if child is not None}
     if not children & before:
         return False
-    others = _reachable(children - before, stop=before)
+    others = reachable(children - before, stop=before).keys()
     return bool(others & gradients) and bool(others & metas)
 
 
 def _nodes(base: Recording, indices) -> set:
     return {base.values[i].edge.node for i in indices if base.values[i].edge is not None}
-
-
-def _reachable(nodes, stop) -> set:
-    seen, todo = set(), list(nodes)
-    while todo:
-        node = todo.pop()
-        if node in seen or node in stop:
-            continue
-        seen.add(node)
-        todo += [child for child, _ in node.next_functions if child is not None]
-    return seen

@@ -40,9 +40,7 @@ def _gradient(study: Study, index: int | None) -> Finding:
 
 def _inside_gradient(study: Study, call: Call) -> Finding:
     """An inner gradient is nan though its loss is finite: the first value of that loss with such a gradient."""
-    base, taken = study.base, call
-    if call.name == "grad.__get__" and call.options.get("backward") is not None:
-        taken = base.calls[call.options["backward"]]
+    base, taken = study.base, study.base.taker(call)
     inputs = [base.values[read].edge for read in taken.reads[1:] if base.values[read].edge is not None]
     way = [i for i in path(base, taken.reads[0]) if base.values[i].edge is not None]
 

@@ -11,7 +11,7 @@ import ast
 
 from metalib.causes import CAUSES
 from metalib.culprit import Finding, place
-from metalib.diagnosis import Diagnosis, Location
+from metalib.diagnosis import Diagnosis, explained
 from metalib.failures import explain_error
 from metalib.functions import graph_nodes
 from metalib.keep import Keeper
@@ -40,11 +40,8 @@ def diagnose_loop(run) -> Diagnosis:
         keep.restore()
     if finding is None:
         return Diagnosis("right")
-    frame = finding.frame
-    location = Location(frame.filename, frame.lineno, frame.source) if frame else None
-    fields = {"line": frame.lineno if frame else "?", "detail": finding.detail, "meta": "what is learned"}
-    why, repair = (sentence.format(**fields) for sentence in (CAUSES | LOOP_CAUSES)[finding.cause])
-    return Diagnosis("loop" if error is None else "raises", finding.cause, location, why, repair, error=error)
+    said = explained(finding, CAUSES | LOOP_CAUSES, "what is learned")
+    return Diagnosis("loop" if error is None else "raises", **said, error=error)
 
 
 def _explain(seen: LoopRecorder, error: Exception, run, keep) -> Finding:

@@ -85,9 +85,14 @@ def short_name(function) -> str:
     return ".".join(name[-2:]) if name[-1] in ("__get__", "__set__") else name[-1]
 
 
+def numbers_for(count: int) -> Tensor:
+    """The first `count` of `weights`, of which only a few lengths are kept."""
+    return weights(1 << max(10, (count - 1).bit_length()))[:count]
+
+
 def project(t: Tensor) -> tuple[float, float]:
     """(the content's dot product with `weights`, the sum of its absolute values), nan inside a torch.func transform."""
-    numbers = weights(1 << max(10, (t.numel() - 1).bit_length()))[: t.numel()]
+    numbers = numbers_for(t.numel())
     try:
         flat = t.detach().to("cpu", torch.float64).reshape(-1)
         return (flat @ numbers).item(), flat.abs().sum().item()
@@ -120,3 +125,8 @@ class Recording(NamedTuple):
     last: int | None
     error: Exception | None
     leaves: set[int]  # the serial numbers of the meta-parameters
+
+    def taker(self, call: Call) -> Call:
+        """The call that took the gradient which `call` returned: itself, or the backward before it read `.grad`."""
+        backward = call.options.get("backward") if call.name == "grad.__get__" else None
+        return call if backward is None else self.calls[backward]

@@ -81,7 +81,7 @@ def _referee(step: Step, meta: Meta, rtol: float, eps: float) -> Report:
     if loss is None or not math.isfinite(loss):
         worst = "nan" if error is None else "raises"
         return Report(worst, dict.fromkeys(meta, worst), claimed, dict.fromkeys(meta), error)
-    again = step(_leaves(meta)).item()
+    again = step(fresh(meta)).item()
     if again != loss:
         raise Undecided(
             f"the step gives another loss each time ({loss:.9g}, then {again:.9g}): draw the batches and copy the "
@@ -103,7 +103,7 @@ def _referee(step: Step, meta: Meta, rtol: float, eps: float) -> Report:
     return Report(worst, verdicts, claimed, expected, error)
 
 
-def _leaves(meta: Meta) -> Meta:
+def fresh(meta: Meta) -> Meta:
     plain = torch.contiguous_format
     return {name: alike(p, p.detach().clone(memory_format=plain)).requires_grad_() for name, p in meta.items()}
 
@@ -115,7 +115,7 @@ def alike(p: Tensor, values: Tensor) -> Tensor:
 
 def _claims(step: Step, meta: Meta):
     """(gradients that autograd claims, loss, error): the loss is None when the forward pass itself raised."""
-    leaves, nothing = _leaves(meta), dict.fromkeys(meta)
+    leaves, nothing = fresh(meta), dict.fromkeys(meta)
     try:
         loss = step(leaves)
         value = loss.item()
@@ -172,7 +172,7 @@ def _evidence(step: Step, meta: Meta, name: str, claimed, loss: float, noise: fl
     for index, start in enumerate(meta[name].detach().double().flatten().tolist()):
 
         def loss_at(number, index=index):
-            leaves = _leaves(meta)
+            leaves = fresh(meta)
             with torch.no_grad():
                 leaves[name].view(-1)[index] = number
             try:

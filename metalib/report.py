@@ -16,6 +16,8 @@ VERDICTS = {
     "independent": "the outer loss does not change with it near this value",
     "right": "autograd and finite differences agree",
 }
+# The doctor has one more, for a whole training loop.
+MEANINGS = VERDICTS | {"loop": "the step may be right, the loop around it is not"}
 
 
 class Undecided(ValueError):
@@ -36,7 +38,7 @@ class Report:
     error: Exception | None = None
 
     def __str__(self):
-        lines = [f"{self.verdict}: {VERDICTS.get(self.verdict, 'the step may be right, the loop around it is not')}"]
+        lines = [f"{self.verdict}: {MEANINGS[self.verdict]}"]
         if self.error is not None:
             lines.append(f"  {type(self.error).__name__}: {self.error}")
         for name, verdict in self.by_parameter.items():

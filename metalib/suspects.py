@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from metalib.recording import Recording, Value, weights
-from metalib.referee import alike
+from metalib.recording import Recording, Value, numbers_for
+from metalib.referee import alike, fresh
 from metalib.trace import record
 
 PRECISION = {torch.float64: (1e-6, 1e-3), torch.float32: (3e-3, 5e-2)}  # dtype -> (relative step, tolerance)
@@ -30,7 +30,7 @@ class Study(NamedTuple):
 
     def again(self) -> dict[str, Tensor]:
         """The same meta-parameters in fresh leaves, for one more run."""
-        return {name: alike(p, p.detach().clone()).requires_grad_() for name, p in self.leaves.items()}
+        return fresh(self.leaves)
 
 
 def study(step, meta: dict[str, Tensor], names: list[str], keep) -> Study:
@@ -46,7 +46,7 @@ def study(step, meta: dict[str, Tensor], names: list[str], keep) -> Study:
     sides = []
     for sign in (1, -1, 0):  # the recording whose graph is asked later comes last: what follows may change its tensors
         moved = {name: p.detach() + sign * small * direction.get(name, 0) for name, p in meta.items()}
-        leaves = {name: alike(meta[name], p.clone()).requires_grad_() for name, p in moved.items()}
+        leaves = fresh({name: alike(meta[name], p) for name, p in moved.items()})
         sides.append(keep.run(record, step, leaves))
     up, down, base = sides
     slopes, noise = _slopes(base.values, up.values, down.values, small, torch.finfo(dtype).eps)
@@ -84,8 +84,7 @@ def path(recording: Recording, last: int | None) -> list[int]:
             continue
         call = recording.calls[producer]
         todo += call.reads
-        if "backward" in call.options and call.name == "grad.__get__" and call.options["backward"] is not None:
-            todo += recording.calls[call.options["backward"]].reads
+        todo += recording.taker(call).reads
     return sorted(seen)
 
 
@@ -125,9 +124,8 @@ def claim(study: Study, indices: list[int], scales: list[float]) -> float:
 def gradients(study: Study, indices: list[int], scales: list[float], targets) -> list:
     """Autograd's gradients of that sum with respect to `targets`, tensors or places in the graph."""
     values = [study.base.values[index] for index in indices]
-    numbers = weights(max(math.prod(value.shape) for value in values))
     upstream = [
-        (scale * numbers[: math.prod(value.shape)].reshape(value.shape)).to(value.device, value.dtype)
+        (scale * numbers_for(math.prod(value.shape)).reshape(value.shape)).to(value.device, value.dtype)
         for value, scale in zip(values, scales, strict=True)
     ]
     edges = [value.edge for value in values]
@@ -137,9 +135,9 @@ def gradients(study: Study, indices: list[int], scales: list[float], targets) ->
 def first_break(study: Study) -> int | None:
     """The position of the first value on the way to the loss whose change autograd does not know, or None."""
     on_path, connected = _on_the_way(study)
-    cut = first_cut(study)
+    cut = next((i for i in on_path if i not in connected), None)
     before = [i for i in on_path if i in connected and (cut is None or i < cut)]
-    wrong = _first_wrong(study, before)
+    wrong = bisect(before, lambda part: _is_wrong(study, part))
     return cut if wrong is None else wrong
 
 
@@ -159,10 +157,6 @@ def _inside_function(base: Recording, index: int) -> bool:
     """Is it a value inside the forward of a torch.autograd.Function, where no graph is to be expected?"""
     value = base.values[index]
     return value.edge is None and value.producer is not None and base.calls[value.producer].opaque
-
-
-def _first_wrong(study: Study, indices: list[int]) -> int | None:
-    return bisect(indices, lambda part: _is_wrong(study, part))
 
 
 def bisect(indices: list[int], is_bad) -> int | None:

@@ -6,13 +6,13 @@ sees to it that the rules do not know the programs either.
 
 import ast
 import builtins
-import importlib.util
 import keyword
 import re
 import sys
 from functools import cache
 from pathlib import Path
 
+import programs
 import pytest
 import torch
 
@@ -64,20 +64,14 @@ DOUBTFUL = {"075", "086"}
 
 
 def load(number: str):
-    """The case as a module; it has to be in sys.modules, as any module that somebody imports."""
     (path,) = CORPUS.glob(f"{number}_*.py")
-    name = f"corpus_case_{number}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+    return programs.load(path)
 
 
 def guilty(path: Path) -> int | None:
-    marked = [at for at, line in enumerate(path.read_text().splitlines(), 1) if line.endswith("# GUILTY")]
+    marked = programs.marked(path)
     assert len(marked) <= 1, path
-    return marked[0] if marked else None
+    return next(iter(marked), None)
 
 
 @cache

@@ -3,11 +3,9 @@
 tests/loops/README.md says what they are. The four training loops' kinds that only a second process shows are not here.
 """
 
-import importlib.util
-import re
-import sys
 from pathlib import Path
 
+import programs
 import pytest
 
 from metalib.doctor import diagnose
@@ -38,16 +36,11 @@ MISSED = {"068_ddp_grad_not_synchronised": "its fault is in the processes that i
 
 
 def load(folder: str, name: str):
-    if (module := f"{folder}_{name}") not in sys.modules:
-        spec = importlib.util.spec_from_file_location(module, HERE / folder / f"{name}.py")
-        sys.modules[module] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[module])
-    return sys.modules[module]
+    return programs.load(HERE / folder / f"{name}.py")
 
 
 def marked(folder: str, name: str) -> set[int]:
-    lines = (HERE / folder / f"{name}.py").read_text(encoding="utf-8").splitlines()
-    return {at for at, line in enumerate(lines, start=1) if re.search(r"# (GUILTY|ALSO)", line)}
+    return programs.marked(HERE / folder / f"{name}.py")
 
 
 def check_line(report, folder: str, name: str) -> None:
