@@ -174,8 +174,9 @@ class Classifier:
         train, held_out = self.data
         passes = -(-inner_steps * self.batch_size // self.samples)
         order = torch.cat([torch.randperm(self.samples, generator=generator) for _ in range(passes)])
-        chunks = order.split(self.batch_size)[:inner_steps]
-        return Task([Batch(train.x[chunk], train.y[chunk]) for chunk in chunks], held_out)
+        order = order[: inner_steps * self.batch_size]
+        rows = train.x[order].split(self.batch_size), train.y[order].split(self.batch_size)
+        return Task(list(map(Batch, *rows)), held_out)
 
     def loss(self, weights: Weights, batch: Batch) -> Tensor:
         return F.cross_entropy(functional_call(_NET, weights, (batch.x,)), batch.y)

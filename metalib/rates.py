@@ -5,10 +5,12 @@ A rate model is two functions behind one signature:
     meta = model.start(rate, weights)       {name: scalar tensor}, the meta-parameters that give `rate` at the start
     rates = model(meta, loss, weights)      {weight name: scalar tensor}, the rate of each weight in one inner step
 
-and `model.curve(history)` turns the rates of one inner loop into the few numbers that a plot shows.
+and `model.curve(history)` turns the rates of an inner loop's first and last step into the few numbers that a plot
+shows.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,3 +81,44 @@ class FromLoss:
 
 
 RATES = {model.name: model for model in (Constant(), PerTensor(), FromLoss())}
+
+
+class Given:
+    """The rates themselves as meta-parameters: one named "rate", or one for each weight under the weight's name.
+
+    Not positive by construction, so nothing here trains it; it answers what the derivative for a rate is.
+    """
+
+    name = "given"
+
+    def __call__(self, meta: Meta, loss: Tensor, weights: Weights) -> Weights:
+        return {name: meta[name] if name in meta else meta["rate"] for name in weights}
+
+
+class Learned(NamedTuple):
+    """A rate model at given meta-parameters."""
+
+    model: Constant | PerTensor | FromLoss | Given
+    meta: Meta
+
+
+def learned(rate, weights: Weights) -> Learned:
+    """A number, a tensor, {weight name: number} or a Learned as a Learned, with fresh leaves like the weights.
+
+    Raises ValueError for a rate that is no finite number, or a dict that leaves a weight without one.
+    """
+    like = next(iter(weights.values()))
+    model, meta = rate if isinstance(rate, Learned) else (Given(), rate if isinstance(rate, dict) else {"rate": rate})
+    if isinstance(model, Given) and "rate" not in meta and set(meta) != set(weights):
+        few, all_ = (", ".join(map(repr, names)) for names in (meta, weights))
+        raise ValueError(f"rates are given for {few}: give one for each of {all_}, or one number")
+    leaves = {}
+    for name, value in meta.items():
+        try:
+            leaf = torch.as_tensor(value, dtype=like.dtype, device=like.device).detach().clone()
+        except (TypeError, ValueError, RuntimeError):
+            raise ValueError(f"{name} is {value!r}: give a number, or a tensor") from None
+        if not leaf.isfinite().all():
+            raise ValueError(f"{name} is {value!r}: give a finite number")
+        leaves[name] = leaf.requires_grad_()
+    return Learned(model, leaves)

@@ -28,20 +28,21 @@ def devices() -> dict[str, str]:
     return {"cpu": "", "cuda": cuda, "mps": mps}
 
 
-def _one_of(kind: str, value, options) -> str:
+def one_of(kind: str, value, options) -> str:
+    """The value, or a ValueError that lists the options."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(map(repr, options))}")
     return str(value)
 
 
-def _whole(kind: str, value, low: int, high: int) -> int:
-    """As a plain int: NumPy's whole numbers are welcome, but a table could not be read back with them."""
+def whole(kind: str, value, low: int, high: int) -> int:
+    """The value as a plain int, which a table can hold and NumPy's cannot; or a ValueError that gives the range."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ValueError(f"{kind} is {value!r}: give a whole number from {low:,} to {high:,}")
     return int(value)
 
 
-def _positive(kind: str, value) -> float:
+def positive(kind: str, value) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 < value <= LARGEST_RATE:  # nan fails both comparisons
         raise ValueError(f"{kind} is {value!r}: give a number above 0 and at most {LARGEST_RATE:,.0f}")
@@ -75,19 +76,19 @@ class Settings:
     truncation: int | None = None
 
     def __post_init__(self):
-        _one_of("problem", self.problem, PROBLEMS)
-        _one_of("version", self.version, VERSIONS)
-        _one_of("rate model", self.rate, RATES)
-        _one_of("dtype", self.dtype, DTYPES)
-        _one_of("device", self.device, devices())
+        one_of("problem", self.problem, PROBLEMS)
+        one_of("version", self.version, VERSIONS)
+        one_of("rate model", self.rate, RATES)
+        one_of("dtype", self.dtype, DTYPES)
+        one_of("device", self.device, devices())
         for name, (low, high) in LIMITS.items():
-            self._set(name, _whole(name, getattr(self, name), low, high))
+            self._set(name, whole(name, getattr(self, name), low, high))
         for name in ("meta_rate", "start_rate"):
-            self._set(name, _positive(name, getattr(self, name)))
+            self._set(name, positive(name, getattr(self, name)))
         if not isinstance(self.carry, bool):
             raise ValueError(f"carry is {self.carry!r}: give True or False")
         if self.truncation is not None:
-            self._set("truncation", _whole("truncation", self.truncation, *LIMITS["inner_steps"]))
+            self._set("truncation", whole("truncation", self.truncation, *LIMITS["inner_steps"]))
             if self.truncation > self.inner_steps:
                 few = f"truncation is {self.truncation}, more than the inner steps, {self.inner_steps}"
                 raise ValueError(f"{few}: choose at least {self.truncation} inner steps, or a smaller truncation")

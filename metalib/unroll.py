@@ -104,7 +104,7 @@ def meta_step(settings: Settings) -> tuple[Callable[[Meta], Tensor], Meta]:
     return lambda meta: unroll(settings, meta, weights, task).outer_loss, meta
 
 
-def curve(settings: Settings, run: Unrolled) -> Curve:
-    """The few rates of one inner loop that a plot shows, as numbers."""
-    history = [{name: r.item() for name, r in rates.items()} for rates in run.rates]
+def curve(settings: Settings, run) -> Curve:
+    """The few rates of one inner loop that a plot shows, as numbers: those of its first and of its last step."""
+    history = [{name: r.item() for name, r in rates.items()} for rates in run.rates[:1] + run.rates[1:][-1:]]
     return RATES[settings.rate].curve(history)

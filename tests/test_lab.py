@@ -11,7 +11,7 @@ from ipywidgets import HTML
 from metalib.controls import device_note
 from metalib.lab import TrajectoryLab
 from metalib.settings import devices
-from metalib.train import load_csv, save_csv
+from metalib.tables import load_csv, save_csv
 
 
 def in_a_loop(scenario):

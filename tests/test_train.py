@@ -11,8 +11,8 @@ import torch
 
 from metalib.problems import PROBLEMS
 from metalib.settings import Settings
-from metalib.train import Diverged, Record, Run, complete, explain, load_csv, save_csv, train
-from metalib.unroll import unroll
+from metalib.tables import load_csv, save_csv
+from metalib.train import Diverged, Record, Run, complete, explain, outer_step, train
 from metalib.versions import VERSIONS
 
 
@@ -104,9 +104,9 @@ def test_the_computing_is_done_on_one_thread_and_the_rest_is_not(monkeypatch):
 
     def watched(*arguments):
         seen.append(torch.get_num_threads())
-        return unroll(*arguments)
+        return outer_step(*arguments)
 
-    monkeypatch.setattr("metalib.train.unroll", watched)
+    monkeypatch.setattr("metalib.train.outer_step", watched)
     torch.set_num_threads(2)
     try:
         for _ in train(Settings(outer_steps=2)):

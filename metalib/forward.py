@@ -1,0 +1,119 @@
+"""The meta-gradient by forward mode: carry d weights / d meta beside the weights. Memory does not grow with K.
+
+One inner step is w ← w - r d, with the rate r and the direction d (for plain descent the gradient g). Its derivative
+for a meta-parameter, with v = d w / d meta, is
+
+    v ← v - r ḋ - ṙ d        ḋ = H v for plain descent, H the Hessian of the inner loss
+
+and at the end d outer loss / d meta = ∇outer · v. H v is the gradient of g · v (Pearlmutter, Fast exact multiplication
+by the Hessian, Neural Computation 6, 1994). Nothing of a step is needed once it is done: its graph is freed, and the
+weights are updated in place. That is right here, since no graph that is still to be used holds them.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from metalib.modes import Found, Loop, Point, begin, detached, found, gradient
+from metalib.problems import Weights
+from metalib.rates import Meta
+
+
+class Tangent:
+    """The derivative of everything that a loop carries for one number among the meta-parameters."""
+
+    def __init__(self, name: str, seed: Tensor, point: Point):
+        self.name, self.seed = name, seed
+        self.weights = {n: torch.zeros_like(w) for n, w in point.weights.items()}
+        self.state = tuple({n: torch.zeros_like(s) for n, s in slot.items()} for slot in point.state)
+
+
+def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
+    """Exact, for few meta-parameters: one tangent, and one Hessian-vector product a step, for each number in them."""
+    point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
+    tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
+    meta = detached(meta)
+    by_loss = _depends_on_the_loss(loop, meta)
+    for step, loss_of in enumerate(loop.inner):
+        loss = loss_of(point.weights)
+        gradients = gradient(loss, point.weights, create_graph=step > 0)
+        products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
+        gradients = detached(gradients)
+        with torch.no_grad():
+            seen.losses.append(loss.detach())
+            seen.rates.append(loop.model(meta, seen.losses[-1], point.weights))
+            here = Point(step, detached(point.weights), point.state)
+            directions, state = loop.rule.direction(step, gradients, here.state, here.weights)
+            for tangent, product in zip(tangents, products, strict=True):
+                slopes = product if directions is gradients else _slopes(loop, here, tangent, gradients, product)
+                moved = _moved_rates(loop, meta, here, tangent, seen.losses[-1], gradients if by_loss else None)
+                _carry(tangent, seen.rates[-1], slopes, moved, directions)
+            for name, w in point.weights.items():
+                w.addcmul_(seen.rates[-1][name], directions[name], value=-1)
+        point = Point(step + 1, point.weights, state)
+    outer = loop.outer(point.weights)
+    gradients = gradient(outer, point.weights)
+    by_meta = {name: torch.zeros_like(p) for name, p in meta.items()}
+    for tangent in tangents:
+        by_meta[tangent.name] += tangent.seed * _dot(gradients, tangent.weights)
+    return found(by_meta, outer, point, seen)
+
+
+def _carry(tangent: Tangent, rates: Weights, slopes: Weights, moved: dict[str, Tensor | None], directions: Weights):
+    """v ← v - r ḋ - ṙ d, in place; ṙ is None where the rate does not change."""
+    for name, v in tangent.weights.items():
+        v.addcmul_(rates[name], slopes[name], value=-1)
+        if moved[name] is not None:
+            v.addcmul_(moved[name], directions[name], value=-1)
+
+
+def _one_hots(p: Tensor) -> list[Tensor]:
+    return list(torch.eye(p.numel(), dtype=p.dtype, device=p.device).reshape(p.numel(), *p.shape).unbind())
+
+
+def _dot(left: Weights, right: Weights) -> Tensor:
+    return sum((tensor * right[name]).sum() for name, tensor in left.items())
+
+
+def _depends_on_the_loss(loop: Loop, meta: Meta) -> bool:
+    """Whether a step's rate changes with its loss. If not, the loss's tangent, a pass over all weights, is spared."""
+    like = next(iter(meta.values()))
+    loss = torch.ones((), dtype=like.dtype, device=like.device, requires_grad=True)
+    total = sum(rate.sum() for rate in loop.model(meta, loss, loop.weights).values())
+    return total.requires_grad
+
+
+def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool) -> Weights:
+    """H v: the gradient of g · v. A gradient without a graph, as at the first step, where v is 0, adds nothing."""
+    names = [name for name, g in gradients.items() if g.requires_grad]
+    if not names:
+        return {name: torch.zeros_like(v) for name, v in tangent.weights.items()}
+    outputs, weighting = ([tensors[name] for name in names] for tensors in (gradients, tangent.weights))
+    return gradient(outputs, weights, weighting, retain_graph=keep)
+
+
+def _moved_rates(loop: Loop, meta: Meta, here: Point, tangent: Tangent, loss: Tensor, gradients: Weights | None):
+    """ṙ, by running the rate model on dual numbers. `gradients` are given where the loss's tangent, g · v, counts."""
+    with forward_ad.dual_level():
+        moving = {tangent.name: forward_ad.make_dual(meta[tangent.name], tangent.seed)}
+        if gradients is not None:
+            loss = forward_ad.make_dual(loss, _dot(gradients, tangent.weights))
+        return _tangents(loop.model(meta | moving, loss, here.weights))
+
+
+def _slopes(loop: Loop, here: Point, tangent: Tangent, gradients: Weights, product: Weights) -> Weights:
+    """ḋ, by running the optimiser's rule on dual numbers. It moves the tangent of the optimiser's state on."""
+    with forward_ad.dual_level():
+        state = tuple(map(_duals, here.state, tangent.state))
+        weights = _duals(here.weights, tangent.weights)
+        directions, state = loop.rule.direction(here.step, _duals(gradients, product), state, weights)
+        tangent.state = tuple(map(_tangents, state))
+        return _tangents(directions)
+
+
+def _duals(primals: Weights, tangents: Weights) -> Weights:
+    return {name: forward_ad.make_dual(p, tangents[name]) for name, p in primals.items()}
+
+
+def _tangents(duals: Weights) -> Weights:
+    return {name: forward_ad.unpack_dual(d).tangent for name, d in duals.items()}

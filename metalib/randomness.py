@@ -1,0 +1,47 @@
+"""Dropout and whatever else draws random numbers inside a loss: the same numbers in every mode, or a refusal.
+
+A mode may evaluate a step's loss once (`reverse`) or twice (`checkpointed`). A loss that draws from PyTorch's global
+generator would be another function the second time, and the meta-gradient that of no program at all.
+"""
+
+from contextlib import contextmanager
+
+import torch
+
+from metalib.versions import InnerLoss
+
+
+class Draws:
+    """Gives each loss function a seed of its own from `generator`; without one, refuses losses that draw."""
+
+    def __init__(self, generator: torch.Generator | None):
+        self.generator = generator
+
+    def seeded(self, loss_of: InnerLoss) -> InnerLoss:
+        """The loss as a function of the weights alone: each call draws the same numbers."""
+        if self.generator is None:
+            return loss_of
+        seed = int(torch.randint(2**62, (), generator=self.generator, device=self.generator.device))
+
+        def repeatable(weights):
+            devices = {w.device for w in weights.values() if w.device.type == "cuda"}
+            with torch.random.fork_rng(devices):
+                torch.manual_seed(seed)
+                return loss_of(weights)
+
+        return repeatable
+
+    @contextmanager
+    def watched(self):
+        """ValueError when something inside has drawn from the global generator."""
+        before = _state()
+        yield
+        if any(not torch.equal(a, b) for a, b in zip(before, _state(), strict=True)):
+            raise ValueError(
+                "the loss draws random numbers (dropout in training mode?), so it is another function at each call: "
+                "give meta_gradient a generator=torch.Generator(), or call module.eval() before"
+            )
+
+
+def _state() -> list[torch.Tensor]:
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [])]
