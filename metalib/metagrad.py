@@ -177,13 +177,12 @@ def _size(tensors: dict[str, Tensor]) -> int:
 
 def graph_bytes(loop: Loop, meta: Meta) -> int:
     """What the graph of one inner step keeps alive, in bytes: the tensors that it saves, and its own nodes."""
-    sizes = {}
+    saved = {}
 
-    def note(saved: Tensor) -> Tensor:
-        storage = saved.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
-        return saved
+    def note(tensor: Tensor) -> Tensor:
+        saved[tensor.data_ptr()] = tensor  # kept, or the next one could come to lie at the same address
+        return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda saved: saved):
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         inner_step(loop, meta, begin(loop)[0], Seen([], []), graph=True)
-    return sum(sizes.values()) + NODES
+    return sum(tensor.nbytes for tensor in saved.values()) + NODES
