@@ -39,7 +39,7 @@ def estimate(f: Function, x: float, claim: float | None, noise: float, rtol: flo
     found = _extrapolate(both, x, here, noise, 4)
     for side in (right, left):  # at the edge of the domain
         found = found if math.isfinite(found.slope) else _extrapolate(side, x, here, noise, 2)
-    if claim and not abs(claim - found.slope) <= rtol * abs(found.slope):
+    if claim and math.isfinite(claim) and not abs(claim - found.slope) <= rtol * abs(found.slope):
         closer = _confirmed(both, x, claim, rtol)
         if closer is not None:
             found = Estimate(closer, rtol * abs(closer))

@@ -26,16 +26,16 @@ def verdict_rows(versions: Iterable[str]) -> dict[str, list[str]]:
     return {version: [judge(Settings(version=version, **each)).verdict for each in settings] for version in versions}
 
 
-def verdict_table(rows: dict[str, list[str]]) -> Picture:
-    """The rows as a coloured table; its text is the table again, a line a version."""
-    columns = [f"{problem}\nK = {inner_steps}" for problem, inner_steps in COLUMNS]
-    figure = Figure(figsize=(1.7 + 1.15 * len(columns), 0.7 + 0.34 * len(rows)), dpi=100, facecolor="white")
+def verdict_table(rows: dict[str, list[str]], columns: list[tuple[str, int]] = COLUMNS) -> Picture:
+    """The rows as a coloured table, a column for each (name, inner steps); its text is the same, a line a row."""
+    heads = [f"{name}\nK = {inner_steps}" for name, inner_steps in columns]
+    figure = Figure(figsize=(1.7 + 1.15 * len(heads), 0.7 + 0.34 * len(rows)), dpi=100, facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
     colours = [["white", *(VERDICT_COLOURS[verdict] for verdict in row)] for row in rows.values()]
     table = axes.table(
-        [[name, *row] for name, row in rows.items()], cellColours=colours, colLabels=["", *columns],
-        colWidths=[1.7, *[1.15] * len(columns)], cellLoc="center", bbox=(0.01, 0.01, 0.98, 0.98),
+        [[name, *row] for name, row in rows.items()], cellColours=colours, colLabels=["", *heads],
+        colWidths=[1.7, *[1.15] * len(heads)], cellLoc="center", bbox=(0.01, 0.01, 0.98, 0.98),
     )  # fmt: skip
     table.auto_set_font_size(False)
     table.set_fontsize(9)

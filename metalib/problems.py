@@ -48,7 +48,9 @@ def place(tree, device, dtype):
         return {name: place(leaf, device, dtype) for name, leaf in tree.items()}
     if isinstance(tree, Batch):
         return Batch(*(place(leaf, device, dtype) for leaf in tree))
-    return Task([place(batch, device, dtype) for batch in tree.inner], place(tree.outer, device, dtype))
+    batches = {id(batch): batch for batch in [*tree.inner, tree.outer]}  # a task may repeat one
+    placed = {key: place(batch, device, dtype) for key, batch in batches.items()}
+    return Task([placed[id(batch)] for batch in tree.inner], placed[id(tree.outer)])
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _best_rate(n: int, inner_steps: int) -> float:
     the grid reaches forty standard deviations beyond that peak, and the sum is taken over logarithms.
     """
     power = n / 2 + 2 * inner_steps
-    m = torch.linspace(0, 2 / n * (power + 40 * power**0.5), 40_001, dtype=torch.float64)[1:]
+    m = torch.linspace(0, 2 / n * (power + 40 * power**0.5), 4_001, dtype=torch.float64)[1:]
     log_weight = (n / 2 + 1) * m.log() - n * m / 2  # of m² p(m), but for a constant
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -307,16 +307,36 @@ def test_so_many_frames_a_second_are_drawn(monkeypatch, frames, drawn):
 
     async def scenario():
         lab, count = TrajectoryLab(outer_steps=5), 0
-        draw = lab.plot.png
 
         def counted(*runs):
             nonlocal count
             count += 1
-            return draw(*runs)
+            return b"drawn in no time"
 
         lab.plot.png = counted
         await lab.run()
         assert count == drawn
+
+    in_a_loop(scenario)
+
+
+def test_slow_drawing_takes_a_fifth_of_the_time_at_most(monkeypatch):
+    """But for the first frame and the last."""
+    monkeypatch.setattr("metalib.lab.FRAMES_A_SECOND", 1e9)
+
+    async def scenario():
+        lab, count = TrajectoryLab(outer_steps=200), 0
+
+        def slow(*runs):
+            nonlocal count
+            count += 1
+            time.sleep(0.02)
+            return b"drawn slowly"
+
+        lab.plot.png = slow
+        began = time.perf_counter()
+        await lab.run()
+        assert 2 <= count <= 2 + (time.perf_counter() - began) / 0.1
 
     in_a_loop(scenario)
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NAMES = [path.name for path in PATHS]
-LESSONS = ["02", "03", "04", "05", "06", "10"]
+LESSONS = ["02", "03", "04", "05", "06", "07", "09", "10"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -179,6 +179,19 @@ SHOWN = {  # what each notebook must really have printed: the errors and the num
         "held-out loss 1.11 → 1.10, rate 0.1 → 0.23",
         "held-out loss 1.11 → 1.15, rate 0.1 → 0.04",
         "ln 3 = 1.0986",
+    ],
+    "09": [
+        "given clones,      K = 2: you said right, the referee says raises",
+        "Adam: right, raises, raises, right, nan, nan",
+        "clones given and seen, all steps: you said 11, it is 2: RAdam, SGD",
+        "Adagrad: raises. Line 17 raises TypeError: addcdiv_(): argument 'value' must be Number, not Tensor.",
+        "add_(): argument 'alpha' must be Number, not Tensor",
+        "the gradient of the weight for the rate: None",
+        "15 of 40 gradients are exactly 0",
+        "RAdam, K = 6: nan",
+        "new in each step, K = 2: -17.637, truth -15.361: wrong",
+        "learned start, SGD, momentum: wrong, wrong, wrong",
+        "adamw        right, right, right",
     ],
     "10": [
         "You said ('cut', 7). The referee and the doctor say ('raises', 7).",
