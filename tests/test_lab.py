@@ -306,7 +306,7 @@ def test_so_many_frames_a_second_are_drawn(monkeypatch, frames, drawn):
     monkeypatch.setattr("metalib.lab.FRAMES_A_SECOND", frames)
 
     async def scenario():
-        lab, count = TrajectoryLab(outer_steps=5), 0
+        lab, count = TrajectoryLab(outer_steps=5, inner_steps=300), 0  # steps slow beside a frame
 
         def counted(*runs):
             nonlocal count
