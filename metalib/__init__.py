@@ -7,12 +7,14 @@ doctor, timeline, loop_causes, learned, loop_faults, outer, cells
 """
 
 __version__ = "0.1.0"
-__all__ = ["diagnose", "diagnose_loop", "diagnose_source"]
+__all__ = ["FromModule", "diagnose", "diagnose_loop", "diagnose_source", "meta_gradient"]
 
 
 def __getattr__(name: str):
-    """The doctor, loaded when it is asked for: importing metalib loads nothing."""
+    """The engine and the doctor, loaded when they are asked for: importing metalib loads nothing."""
     homes = {
+        "FromModule": "own",
+        "meta_gradient": "metagrad",
         "diagnose": "doctor",
         "diagnose_loop": "outer",
         "diagnose_source": "cells",

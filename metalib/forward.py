@@ -10,11 +10,12 @@ by the Hessian, Neural Computation 6, 1994). Nothing of a step is needed once it
 weights are updated in place. That is right here, since no graph that is still to be used holds them.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from metalib.modes import Found, Loop, Point, begin, detached, found, gradient
+from metalib.modes import Found, Loop, Point, begin, detached, found, gradient, leaves
 from metalib.problems import Weights
 from metalib.rates import Meta
 
@@ -38,18 +39,16 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
         loss = loss_of(point.weights)
         gradients = gradient(loss, point.weights, create_graph=step > 0)
         products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
-        gradients = detached(gradients)
-        with torch.no_grad():
-            seen.losses.append(loss.detach())
-            seen.rates.append(loop.model(meta, seen.losses[-1], point.weights))
-            here = Point(step, detached(point.weights), point.state)
-            directions, state = loop.rule.direction(step, gradients, here.state, here.weights)
-            for tangent, product in zip(tangents, products, strict=True):
-                slopes = product if directions is gradients else _slopes(loop, here, tangent, gradients, product)
-                moved = _moved_rates(loop, meta, here, tangent, seen.losses[-1], gradients if by_loss else None)
-                _carry(tangent, seen.rates[-1], slopes, moved, directions)
-            for name, w in point.weights.items():
-                w.addcmul_(seen.rates[-1][name], directions[name], value=-1)
+        here, gradients = Point(step, detached(point.weights), point.state), detached(gradients)
+        seen.losses.append(loss.detach())
+        seen.rates.append(loop.model(meta, seen.losses[-1], here.weights))
+        directions, state = loop.rule.direction(step, gradients, here.state, here.weights)
+        for tangent, product in zip(tangents, products, strict=True):
+            moved = _moved_rates(loop, meta, here, tangent, seen.losses[-1], gradients if by_loss else None)
+            slopes = _slopes(loop, here, tangent, gradients, product)
+            _carry(tangent, seen.rates[-1], slopes, moved, directions)
+        for name, w in here.weights.items():
+            w.addcmul_(seen.rates[-1][name], directions[name], value=-1)
         point = Point(step + 1, point.weights, state)
     outer = loop.outer(point.weights)
     gradients = gradient(outer, point.weights)
@@ -59,11 +58,11 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     return found(by_meta, outer, point, seen)
 
 
-def _carry(tangent: Tangent, rates: Weights, slopes: Weights, moved: dict[str, Tensor | None], directions: Weights):
-    """v ← v - r ḋ - ṙ d, in place; ṙ is None where the rate does not change."""
+def _carry(tangent: Tangent, rates: Weights, slopes: Weights, moved: Weights, directions: Weights) -> None:
+    """v ← v - r ḋ - ṙ d, in place; a rate that does not change is not in `moved`."""
     for name, v in tangent.weights.items():
         v.addcmul_(rates[name], slopes[name], value=-1)
-        if moved[name] is not None:
+        if name in moved:
             v.addcmul_(moved[name], directions[name], value=-1)
 
 
@@ -79,8 +78,7 @@ def _depends_on_the_loss(loop: Loop, meta: Meta) -> bool:
     """Whether a step's rate changes with its loss. If not, the loss's tangent, a pass over all weights, is spared."""
     like = next(iter(meta.values()))
     loss = torch.ones((), dtype=like.dtype, device=like.device, requires_grad=True)
-    total = sum(rate.sum() for rate in loop.model(meta, loss, loop.weights).values())
-    return total.requires_grad
+    return any(rate.requires_grad for rate in loop.model(meta, loss, loop.weights).values())
 
 
 def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool) -> Weights:
@@ -93,27 +91,47 @@ def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool)
 
 
 def _moved_rates(loop: Loop, meta: Meta, here: Point, tangent: Tangent, loss: Tensor, gradients: Weights | None):
-    """ṙ, by running the rate model on dual numbers. `gradients` are given where the loss's tangent, g · v, counts."""
-    with forward_ad.dual_level():
-        moving = {tangent.name: forward_ad.make_dual(meta[tangent.name], tangent.seed)}
-        if gradients is not None:
-            loss = forward_ad.make_dual(loss, _dot(gradients, tangent.weights))
-        return _tangents(loop.model(meta | moving, loss, here.weights))
+    """ṙ. `gradients` are given where the loss's own tangent, g · v, counts."""
+    moving = [({tangent.name: meta[tangent.name]}, {tangent.name: tangent.seed}), (here.weights, tangent.weights)]
+    if gradients is not None:
+        moving.append(({"loss": loss}, {"loss": _dot(gradients, tangent.weights)}))
+
+    def rates(part: Meta, weights: Weights, losses: Weights | None = None) -> tuple[Weights]:
+        return (loop.model(meta | part, (losses or {"loss": loss})["loss"], weights),)
+
+    return pushforward(rates, *zip(*moving, strict=True))[0]
 
 
 def _slopes(loop: Loop, here: Point, tangent: Tangent, gradients: Weights, product: Weights) -> Weights:
-    """ḋ, by running the optimiser's rule on dual numbers. It moves the tangent of the optimiser's state on."""
-    with forward_ad.dual_level():
-        state = tuple(map(_duals, here.state, tangent.state))
-        weights = _duals(here.weights, tangent.weights)
-        directions, state = loop.rule.direction(here.step, _duals(gradients, product), state, weights)
-        tangent.state = tuple(map(_tangents, state))
-        return _tangents(directions)
+    """ḋ, and the tangent of the optimiser's state moved on. A linear rule does to tangents what it does to values."""
+    rule, step = loop.rule, here.step
+    if rule.linear:
+        slopes, tangent.state = rule.direction(step, product, tangent.state, tangent.weights)
+        return slopes
+
+    def directed(gradients: Weights, weights: Weights, *state: Weights) -> tuple[Weights, ...]:
+        directions, state = rule.direction(step, gradients, state, weights)
+        return directions, *state
+
+    primals, tangents = (gradients, here.weights, *here.state), (product, tangent.weights, *tangent.state)
+    slopes, *state = pushforward(directed, primals, tangents)
+    tangent.state = tuple(state)
+    return slopes
 
 
-def _duals(primals: Weights, tangents: Weights) -> Weights:
-    return {name: forward_ad.make_dual(p, tangents[name]) for name, p in primals.items()}
+def pushforward(function: Callable, primals: tuple[Weights, ...], tangents: tuple[Weights, ...]) -> tuple[Weights, ...]:
+    """J v, for a function of some {name: tensor} to a tuple of such; what does not change is left out.
 
-
-def _tangents(duals: Weights) -> Weights:
-    return {name: forward_ad.unpack_dual(d).tangent for name, d in duals.items()}
+    By reverse mode twice: u·J is linear in u, so its derivative for u is J, and J v the gradient of (u·J)·v for u.
+    torch.autograd.forward_ad would do it in one pass, but takes a second to load.
+    """
+    inputs = [leaves(primal) for primal in primals]
+    outputs = function(*inputs)
+    moving = {(i, n): t for i, each in enumerate(outputs) for n, t in each.items() if t.requires_grad}
+    weighting = {key: torch.zeros_like(t, requires_grad=True) for key, t in moving.items()}
+    flat = {(i, n): t for i, each in enumerate(inputs) for n, t in each.items()}
+    back = gradient(list(moving.values()), flat, list(weighting.values()), create_graph=True)
+    pulled = {key: t for key, t in back.items() if t.requires_grad}
+    along = [tangents[i][n] for i, n in pulled]
+    pushed = gradient(list(pulled.values()), weighting, along)
+    return tuple({n: pushed[i, n] for n in each if (i, n) in pushed} for i, each in enumerate(outputs))

@@ -122,6 +122,11 @@ def _loss(problem, batch: Batch, weights: Weights) -> Tensor:
     loss = problem.loss(weights, batch)
     if loss.dim():
         raise ValueError(f"the loss has shape {tuple(loss.shape)}: return one number, for instance loss.mean()")
+    if not loss.requires_grad:
+        raise ValueError(
+            "the loss has no graph that leads to the weights: compute it from the weights that are passed in, without "
+            "detach, .data or no_grad"
+        )
     return loss
 
 

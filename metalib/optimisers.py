@@ -5,6 +5,8 @@ A rule is two functions behind one signature; what it remembers is passed in and
     state = rule.start(weights)                                          a tuple of {name: tensor}
     directions, state = rule.direction(step, gradients, state, weights)  {name: tensor}, and the new state
 
+    rule.linear                                  True where both are linear in gradients, state and weights together
+
 and one update is `weights[name] - rates[name] * directions[name]`. `step` counts from 0. The numbers are those of
 torch.optim with the same arguments. Its own classes write in place: with `differentiable=True` most of them raise, or
 turn the meta-gradient into nan, from two inner steps on (notebook 09 has the table). The rules work on plain numbers,
@@ -13,6 +15,7 @@ turn the meta-gradient into nan, from two inner steps on (notebook 09 has the ta
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -49,6 +52,7 @@ class SGD:
     momentum: float = 0.0
     nesterov: bool = False
     weight_decay: float = 0.0
+    linear: ClassVar[bool] = True
 
     def __post_init__(self):
         _not_negative(self, "momentum", "weight_decay")
@@ -80,6 +84,7 @@ class Adam:
     eps: float = 1e-8
     weight_decay: float = 0.0
     decoupled: bool = False
+    linear: ClassVar[bool] = False
 
     def __post_init__(self):
         _not_negative(self, "eps", "weight_decay")
@@ -123,6 +128,7 @@ class Clipped:
 
     norm: float
     rule: SGD | Adam = field(default_factory=SGD)
+    linear: ClassVar[bool] = False
 
     def __post_init__(self):
         _not_negative(self, "norm")

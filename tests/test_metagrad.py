@@ -392,6 +392,31 @@ def test_a_loss_that_is_not_one_number_gets_a_sentence():
         meta_gradient(problem, 0.1, 1)
 
 
+def test_a_loss_that_has_lost_the_weights_gets_a_sentence():
+    batch = Batch(torch.rand(8, 4), torch.randint(3, (8,)))
+    problem = FromModule(nn.Linear(4, 3), lambda prediction, y: F.cross_entropy(prediction.detach(), y), [batch], batch)
+    with pytest.raises(ValueError, match="the loss has no graph that leads to the weights"):
+        meta_gradient(problem, 0.1, 1)
+
+
+class Normed:
+    """A rate model that looks at the weights."""
+
+    name = "normed"
+
+    def __call__(self, meta, loss, weights):
+        return {name: meta["scale"] / (1 + (w**2).sum()) for name, w in weights.items()}
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_rate_model_may_look_at_the_weights(steps):
+    rate = Learned(Normed(), {"scale": 0.5})
+    expected = meta_gradient(PROBLEMS["classifier"], rate, steps, "reverse")
+    for mode, span in EXACT[1:]:
+        found = meta_gradient(PROBLEMS["classifier"], rate, steps, mode, span=span)
+        assert furthest(found.gradient, expected.gradient) < 1e-10
+
+
 @pytest.mark.parametrize("mode", ["reverse", "forward", "checkpointed"])
 def test_an_explosion_is_reported_as_it_is(mode):
     found = meta_gradient(PROBLEMS["one weight"], 1e200, 5, mode)
