@@ -24,7 +24,7 @@ class Tangent:
     """The derivative of everything that a loop carries for one number among the meta-parameters."""
 
     def __init__(self, name: str, seed: Tensor, point: Point):
-        self.name, self.seed = name, seed
+        self.name, self.seed, self.rates = name, seed, {}
         self.weights = {n: torch.zeros_like(w) for n, w in point.weights.items()}
         self.state = tuple({n: torch.zeros_like(s) for n, s in slot.items()} for slot in point.state)
 
@@ -34,22 +34,25 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
     tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
     meta = detached(meta)
-    by_loss = _depends_on_the_loss(loop, meta)
+    varies = _rates_vary(loop, meta)
     for step, loss_of in enumerate(loop.inner):
         loss = loss_of(point.weights)
         gradients = gradient(loss, point.weights, create_graph=step > 0)
         products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
         here, gradients = Point(step, detached(point.weights), point.state), detached(gradients)
-        seen.losses.append(loss.detach())
-        seen.rates.append(loop.model(meta, seen.losses[-1], here.weights))
+        if step == 0 or varies:
+            rates = loop.model(meta, loss.detach(), here.weights)
+            for tangent in tangents:
+                tangent.rates = _moved_rates(loop, meta, here, tangent, loss.detach(), gradients)
         directions, state = loop.rule.direction(step, gradients, here.state, here.weights)
         for tangent, product in zip(tangents, products, strict=True):
-            moved = _moved_rates(loop, meta, here, tangent, seen.losses[-1], gradients if by_loss else None)
-            slopes = _slopes(loop, here, tangent, gradients, product)
-            _carry(tangent, seen.rates[-1], slopes, moved, directions)
+            _carry(tangent, rates, _slopes(loop, here, tangent, gradients, product), directions)
         for name, w in here.weights.items():
-            w.addcmul_(seen.rates[-1][name], directions[name], value=-1)
+            w.addcmul_(rates[name], directions[name], value=-1)
+        seen.losses.append(loss.detach())
+        seen.rates.append(rates)
         point = Point(step + 1, point.weights, state)
+        del loss, gradients, products, directions  # or they would lie beside those of the next step
     outer = loop.outer(point.weights)
     gradients = gradient(outer, point.weights)
     by_meta = {name: torch.zeros_like(p) for name, p in meta.items()}
@@ -58,12 +61,12 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     return found(by_meta, outer, point, seen)
 
 
-def _carry(tangent: Tangent, rates: Weights, slopes: Weights, moved: Weights, directions: Weights) -> None:
-    """v ← v - r ḋ - ṙ d, in place; a rate that does not change is not in `moved`."""
+def _carry(tangent: Tangent, rates: Weights, slopes: Weights, directions: Weights) -> None:
+    """v ← v - r ḋ - ṙ d, in place."""
     for name, v in tangent.weights.items():
         v.addcmul_(rates[name], slopes[name], value=-1)
-        if name in moved:
-            v.addcmul_(moved[name], directions[name], value=-1)
+        if name in tangent.rates:
+            v.addcmul_(tangent.rates[name], directions[name], value=-1)
 
 
 def _one_hots(p: Tensor) -> list[Tensor]:
@@ -74,11 +77,11 @@ def _dot(left: Weights, right: Weights) -> Tensor:
     return sum((tensor * right[name]).sum() for name, tensor in left.items())
 
 
-def _depends_on_the_loss(loop: Loop, meta: Meta) -> bool:
-    """Whether a step's rate changes with its loss. If not, the loss's tangent, a pass over all weights, is spared."""
+def _rates_vary(loop: Loop, meta: Meta) -> bool:
+    """Whether the rates change from step to step, with the loss or with the weights."""
     like = next(iter(meta.values()))
     loss = torch.ones((), dtype=like.dtype, device=like.device, requires_grad=True)
-    return any(rate.requires_grad for rate in loop.model(meta, loss, loop.weights).values())
+    return any(rate.requires_grad for rate in loop.model(meta, loss, leaves(loop.weights)).values())
 
 
 def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool) -> Weights:
@@ -90,16 +93,15 @@ def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool)
     return gradient(outputs, weights, weighting, retain_graph=keep)
 
 
-def _moved_rates(loop: Loop, meta: Meta, here: Point, tangent: Tangent, loss: Tensor, gradients: Weights | None):
-    """ṙ. `gradients` are given where the loss's own tangent, g · v, counts."""
-    moving = [({tangent.name: meta[tangent.name]}, {tangent.name: tangent.seed}), (here.weights, tangent.weights)]
-    if gradients is not None:
-        moving.append(({"loss": loss}, {"loss": _dot(gradients, tangent.weights)}))
+def _moved_rates(loop: Loop, meta: Meta, here: Point, tangent: Tangent, loss: Tensor, gradients: Weights) -> Weights:
+    """ṙ, for the rates that change with this tangent's number. The loss's own tangent is g · v."""
 
-    def rates(part: Meta, weights: Weights, losses: Weights | None = None) -> tuple[Weights]:
-        return (loop.model(meta | part, (losses or {"loss": loss})["loss"], weights),)
+    def rates(moving: Meta, losses: Weights, weights: Weights) -> tuple[Weights]:
+        return (loop.model(meta | moving, losses["loss"], weights),)
 
-    return pushforward(rates, *zip(*moving, strict=True))[0]
+    primals = ({tangent.name: meta[tangent.name]}, {"loss": loss}, here.weights)
+    tangents = ({tangent.name: tangent.seed}, {"loss": _dot(gradients, tangent.weights)}, tangent.weights)
+    return pushforward(rates, primals, tangents)[0]
 
 
 def _slopes(loop: Loop, here: Point, tangent: Tangent, gradients: Weights, product: Weights) -> Weights:
@@ -130,8 +132,8 @@ def pushforward(function: Callable, primals: tuple[Weights, ...], tangents: tupl
     moving = {(i, n): t for i, each in enumerate(outputs) for n, t in each.items() if t.requires_grad}
     weighting = {key: torch.zeros_like(t, requires_grad=True) for key, t in moving.items()}
     flat = {(i, n): t for i, each in enumerate(inputs) for n, t in each.items()}
-    back = gradient(list(moving.values()), flat, list(weighting.values()), create_graph=True)
-    pulled = {key: t for key, t in back.items() if t.requires_grad}
-    along = [tangents[i][n] for i, n in pulled]
-    pushed = gradient(list(pulled.values()), weighting, along)
+    ends, weights = list(moving.values()), list(weighting.values())
+    back = torch.autograd.grad(ends, list(flat.values()), weights, create_graph=True, allow_unused=True)
+    pulled = {key: t for key, t in zip(flat, back, strict=True) if t is not None and t.requires_grad}
+    pushed = gradient(list(pulled.values()), weighting, [tangents[i][n] for i, n in pulled])
     return tuple({n: pushed[i, n] for n in each if (i, n) in pushed} for i, each in enumerate(outputs))

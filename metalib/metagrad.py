@@ -75,9 +75,8 @@ def meta_gradient(
         whole("span", span, 1, MOST_STEPS)
     with torch.inference_mode(False), torch.enable_grad():
         draws = Draws(generator if mode != "batched" else None)
-        source = generator or torch.Generator().manual_seed(0)
         make = _batched_loop if mode == "batched" else partial(_loop, draws)
-        loop, meta = make(problem, rate, inner_steps, optimiser, weights, task, source)
+        loop, meta = make(problem, rate, inner_steps, optimiser, weights, task, generator)
         with draws.watched(), _explained(mode):
             mode, why = choose(loop, meta) if mode == "auto" else (mode, "as asked")
             return MetaGradient(*MODES[mode](loop, meta, span), mode, why)
@@ -102,6 +101,7 @@ def _explained(mode: str):
 
 def _loop(draws: Draws, problem, rate, inner_steps, optimiser, weights, task, source) -> tuple[Loop, Meta]:
     whole("inner_steps", inner_steps, 1, MOST_STEPS)
+    source = source or torch.Generator().manual_seed(0)
     weights = weights or problem.initial_weights(source)
     task = task or problem.sample(inner_steps, source)
     model, meta = learned(rate, weights)
@@ -132,6 +132,7 @@ def _loss(problem, batch: Batch, weights: Weights) -> Tensor:
 
 def _batched_loop(problem, rate, inner_steps, optimiser, weights, tasks, source) -> tuple[Loop, Meta]:
     """R runs: weights and data from one generator are the same for all, those from R generators are each run's own."""
+    source = source or torch.Generator().manual_seed(0)
     sources = [*source] if isinstance(source, Sequence) else [source]
     starts = [weights] if weights else [problem.initial_weights(each) for each in sources]
     model, meta = learned(rate, starts[0])

@@ -112,13 +112,17 @@ def learned(rate, weights: Weights) -> Learned:
     if isinstance(model, Given) and "rate" not in meta and set(meta) != set(weights):
         few, all_ = (", ".join(map(repr, names)) for names in (meta, weights))
         raise ValueError(f"rates are given for {few}: give one for each of {all_}, or one number")
-    leaves = {}
-    for name, value in meta.items():
-        try:
-            leaf = torch.as_tensor(value, dtype=like.dtype, device=like.device).detach().clone()
-        except (TypeError, ValueError, RuntimeError):
-            raise ValueError(f"{name} is {value!r}: give a number, or a tensor") from None
-        if not leaf.isfinite().all():
-            raise ValueError(f"{name} is {value!r}: give a finite number")
-        leaves[name] = leaf.requires_grad_()
-    return Learned(model, leaves)
+    return Learned(model, {name: _fresh(name, value, like) for name, value in meta.items()})
+
+
+def _fresh(name: str, value, like: Tensor) -> Tensor:
+    """The value as a new leaf of the same kind as `like`, if it is finite."""
+    if isinstance(value, float) and math.isfinite(value):  # as in every outer step; asking the tensor takes far longer
+        return torch.tensor(value, dtype=like.dtype, device=like.device, requires_grad=True)
+    try:
+        leaf = torch.as_tensor(value, dtype=like.dtype, device=like.device).detach().clone()
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{name} is {value!r}: give a number, or a tensor") from None
+    if not leaf.isfinite().all():
+        raise ValueError(f"{name} is {value!r}: give a finite number")
+    return leaf.requires_grad_()

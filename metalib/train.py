@@ -16,7 +16,7 @@ import torch
 from metalib.metagrad import MetaGradient, meta_gradient
 from metalib.optimisers import Adam
 from metalib.problems import PROBLEMS, Task, Weights
-from metalib.rates import RATES, Curve, Learned, Meta
+from metalib.rates import RATES, Curve, Learned, learned
 from metalib.settings import Settings
 from metalib.unroll import begin, curve, draw, one_thread, unroll
 
@@ -61,8 +61,7 @@ def train(settings: Settings) -> Iterator[Record]:
     for step in range(settings.outer_steps):
         began = time.perf_counter()
         with one_thread():
-            meta = {name: torch.full_like(p, numbers[name], requires_grad=True) for name, p in meta.items()}
-            run = outer_step(settings, meta, weights, draw(settings, generator))
+            run = outer_step(settings, numbers, weights, draw(settings, generator))
         record = Record(
             step=step,
             rates=curve(settings, run),
@@ -80,17 +79,18 @@ def train(settings: Settings) -> Iterator[Record]:
             weights = run.weights
 
 
-def outer_step(settings: Settings, meta: Meta, weights: Weights, task: Task) -> MetaGradient:
+def outer_step(settings: Settings, numbers: dict[str, float], weights: Weights, task: Task) -> MetaGradient:
     """The meta-gradient of one outer step, None where none arrives.
 
     The functional version is computed by the engine, in the mode that suits its size. All others run as they are
     written, through `unroll`: what is wrong with them is what they are here for.
     """
     if settings.version == "functional":
-        problem, rate = PROBLEMS[settings.problem], Learned(RATES[settings.rate], meta)
+        problem, rate = PROBLEMS[settings.problem], Learned(RATES[settings.rate], numbers)
         mode = "truncated" if settings.truncation else "auto"
         steps, span = settings.inner_steps, settings.truncation
         return meta_gradient(problem, rate, steps, mode, span=span, weights=weights, task=task)
+    meta = learned(Learned(RATES[settings.rate], numbers), weights).meta
     run = unroll(settings, meta, weights, task)
     grads = torch.autograd.grad(run.outer_loss, list(meta.values()), allow_unused=True)
     seen = run.outer_loss, run.weights, run.inner_losses, run.rates
