@@ -34,13 +34,13 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
     tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
     meta = detached(meta)
-    varies = _rates_vary(loop, meta)
+    steady = getattr(loop.model, "steady", False)
     for step, loss_of in enumerate(loop.inner):
         loss = loss_of(point.weights)
         gradients = gradient(loss, point.weights, create_graph=step > 0)
         products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
         here, gradients = Point(step, detached(point.weights), point.state), detached(gradients)
-        if step == 0 or varies:
+        if step == 0 or not steady:
             rates = loop.model(meta, loss.detach(), here.weights)
             for tangent in tangents:
                 tangent.rates = _moved_rates(loop, meta, here, tangent, loss.detach(), gradients)
@@ -49,9 +49,10 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
             _carry(tangent, rates, _slopes(loop, here, tangent, gradients, product), directions)
         for name, w in here.weights.items():
             w.addcmul_(rates[name], directions[name], value=-1)
+        weights = leaves(here.weights)  # the same memory; new tensors, or autocast would take them for the old ones
         seen.losses.append(loss.detach())
         seen.rates.append(rates)
-        point = Point(step + 1, point.weights, state)
+        point = Point(step + 1, weights, state)
         del loss, gradients, products, directions  # or they would lie beside those of the next step
     outer = loop.outer(point.weights)
     gradients = gradient(outer, point.weights)
@@ -75,13 +76,6 @@ def _one_hots(p: Tensor) -> list[Tensor]:
 
 def _dot(left: Weights, right: Weights) -> Tensor:
     return sum((tensor * right[name]).sum() for name, tensor in left.items())
-
-
-def _rates_vary(loop: Loop, meta: Meta) -> bool:
-    """Whether the rates change from step to step, with the loss or with the weights."""
-    like = next(iter(meta.values()))
-    loss = torch.ones((), dtype=like.dtype, device=like.device, requires_grad=True)
-    return any(rate.requires_grad for rate in loop.model(meta, loss, leaves(loop.weights)).values())
 
 
 def _product(gradients: Weights, weights: Weights, tangent: Tangent, keep: bool) -> Weights:
@@ -125,15 +119,19 @@ def pushforward(function: Callable, primals: tuple[Weights, ...], tangents: tupl
     """J v, for a function of some {name: tensor} to a tuple of such; what does not change is left out.
 
     By reverse mode twice: u·J is linear in u, so its derivative for u is J, and J v the gradient of (u·J)·v for u.
-    torch.autograd.forward_ad would do it in one pass, but takes a second to load.
+    torch.autograd.forward_ad would do it in one pass, but loads torch.jit at its first use, which takes a second.
     """
     inputs = [leaves(primal) for primal in primals]
     outputs = function(*inputs)
     moving = {(i, n): t for i, each in enumerate(outputs) for n, t in each.items() if t.requires_grad}
+    if not moving:
+        return tuple({} for _ in outputs)
     weighting = {key: torch.zeros_like(t, requires_grad=True) for key, t in moving.items()}
     flat = {(i, n): t for i, each in enumerate(inputs) for n, t in each.items()}
     ends, weights = list(moving.values()), list(weighting.values())
     back = torch.autograd.grad(ends, list(flat.values()), weights, create_graph=True, allow_unused=True)
     pulled = {key: t for key, t in zip(flat, back, strict=True) if t is not None and t.requires_grad}
+    if not pulled:
+        return tuple({} for _ in outputs)
     pushed = gradient(list(pulled.values()), weighting, [tangents[i][n] for i, n in pulled])
     return tuple({n: pushed[i, n] for n in each if (i, n) in pushed} for i, each in enumerate(outputs))

@@ -11,12 +11,13 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from metalib.batched import batched, batched_loop, stack
+from metalib.choice import choose
 from metalib.forward import forward
-from metalib.modes import Loop, Seen, begin, checkpointed, first_order, inner_step, reverse, truncated
-from metalib.optimisers import SGD, Adam, Clipped
+from metalib.modes import Loop, checkpointed, first_order, reverse, truncated
+from metalib.optimisers import SGD, Adam, Clipped, check_rule
 from metalib.problems import Batch, Task, Weights
 from metalib.randomness import Draws
 from metalib.rates import Given, Learned, Meta, learned
@@ -24,9 +25,6 @@ from metalib.settings import one_of, whole
 
 MODES = {mode.__name__: mode for mode in (reverse, forward, checkpointed, truncated, first_order, batched)}
 MOST_STEPS = 1_000_000
-LARGE = 20_000  # numbers in the weights from which on forward mode was measured to be the fastest
-MUCH = 256 * 2**20  # bytes of graph that `auto` lets reverse mode keep
-NODES = 36 * 2**10  # bytes that the nodes of one step's graph were measured to take on a network of two layers
 Generator = torch.Generator | None
 
 
@@ -71,6 +69,8 @@ def meta_gradient(
     Raises ValueError, with a sentence, for a choice that cannot be. A run that explodes gives inf or nan as they come.
     """
     one_of("mode", mode, ["auto", *MODES])
+    check_rule(optimiser)
+    _check_problem(problem)
     if span is not None:
         whole("span", span, 1, MOST_STEPS)
     with torch.inference_mode(False), torch.enable_grad():
@@ -89,11 +89,12 @@ def _explained(mode: str):
         yield
     except RuntimeError as error:
         if "derivative for" in str(error):
-            raise ValueError(
-                f"the inner loss cannot be differentiated twice: {error}. For attention, choose the kernel that can: "
-                "`with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):` around this call"
-            ) from error
-        if mode == "batched":
+            kernel = "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)"
+            hint = f"; choose the kernel that can: `with {kernel}:`" if "scaled_dot_product" in str(error) else ""
+            raise ValueError(f"the inner loss cannot be differentiated twice ({error}){hint}") from error
+        if mode == "batched" and any(
+            word in str(error).lower() for word in ("vmap", "batching rule", "batched tensor")
+        ):
             sentence = f"this loss cannot run under vmap, so call meta_gradient once for each run: {error}"
             raise ValueError(sentence) from error
         raise
@@ -104,10 +105,29 @@ def _loop(draws: Draws, problem, rate, inner_steps, optimiser, weights, task, so
     source = source or torch.Generator().manual_seed(0)
     weights = weights or problem.initial_weights(source)
     task = task or problem.sample(inner_steps, source)
+    _check_batches(task, inner_steps)
+    _check_weights(problem, weights, task)
     model, meta = learned(rate, weights)
     _check_shapes(model, meta, weights)
     inner = [draws.seeded(partial(_loss, problem, batch)) for batch in task.inner]
     return Loop(weights, inner, draws.seeded(partial(_loss, problem, task.outer)), model, optimiser), meta
+
+
+def _check_problem(problem) -> None:
+    if not all(hasattr(problem, part) for part in ("initial_weights", "sample", "loss")):
+        hint = "FromModule(your module, criterion, inner, outer)" if isinstance(problem, nn.Module) else "PROBLEMS[…]"
+        raise ValueError(f"problem is {problem!r}: give {hint}, or an object with initial_weights, sample and loss")
+
+
+def _check_weights(problem, weights: Weights, task: Task) -> None:
+    """What the problem itself has to say, if it checks what it is given."""
+    if hasattr(problem, "check"):
+        problem.check(weights, task.inner[0])
+
+
+def _check_batches(task: Task, inner_steps: int) -> None:
+    if len(task.inner) != inner_steps:
+        raise ValueError(f"the task has {len(task.inner)} inner batches for {inner_steps} inner steps: give one a step")
 
 
 def _check_shapes(model, meta: Meta, weights: Weights) -> None:
@@ -119,7 +139,9 @@ def _check_shapes(model, meta: Meta, weights: Weights) -> None:
 
 
 def _loss(problem, batch: Batch, weights: Weights) -> Tensor:
-    loss = problem.loss(weights, batch)
+    loss = problem.loss(dict(weights), batch)
+    if not isinstance(loss, Tensor) or not loss.is_floating_point():
+        raise ValueError(f"the loss is {loss!r}: return a real floating-point tensor with one number")
     if loss.dim():
         raise ValueError(f"the loss has shape {tuple(loss.shape)}: return one number, for instance loss.mean()")
     if not loss.requires_grad:
@@ -145,7 +167,13 @@ def _batched_loop(problem, rate, inner_steps, optimiser, weights, tasks, source)
         tasks = [problem.sample(*each) for each in zip(counts, _each("generator", sources, runs), strict=True)]
     starts = _each("generator", starts if len(starts) > 1 else starts[0], runs)
     weights = weights or {name: torch.stack([start[name] for start in starts]) for name in starts[0]}
-    return batched_loop(problem, model, optimiser, weights, stack(_each("task", tasks, runs)), counts), meta
+    tasks = _each("task", tasks, runs)
+    for task, steps in zip(tasks, counts, strict=True):
+        _check_batches(task, steps)
+    if any(len(w) != runs for w in weights.values()):
+        raise ValueError(f"mode 'batched' has {runs} runs here: give weights with a first dimension of {runs}")
+    _check_weights(problem, {name: w[0] for name, w in weights.items()}, tasks[0])
+    return batched_loop(problem, model, optimiser, weights, stack(tasks), counts), meta
 
 
 def _runs(meta: Meta) -> int:
@@ -163,32 +191,3 @@ def _each(what: str, given, runs: int) -> list:
     if len(each) != runs:
         raise ValueError(f"{what}: {len(each)} are given for {runs} runs: give one, or one for each run")
     return each
-
-
-def choose(loop: Loop, meta: Meta) -> tuple[str, str]:
-    """An exact mode for this loop, and why: the fastest one that was measured, unless its graphs take too much."""
-    steps, size, numbers = len(loop.inner), _size(loop.weights), _size(meta)
-    many = f"{numbers:,} number{'s' * (numbers > 1)} to differentiate for, {size:,} in the weights, K = {steps:,}"
-    if steps > 1 and numbers == 1 and size >= LARGE:
-        return "forward", f"{many}: one tangent costs less than the graphs of all steps"
-    if steps >= 50 and (graphs := steps * graph_bytes(loop, meta)) > MUCH:
-        mode = "forward" if numbers <= 2 else "checkpointed"
-        return mode, f"{many}: the graphs of all steps would take about {graphs / 2**20:,.0f} MiB"
-    return "reverse", f"{many}: the graphs of all steps are small"
-
-
-def _size(tensors: dict[str, Tensor]) -> int:
-    return sum(t.numel() for t in tensors.values())
-
-
-def graph_bytes(loop: Loop, meta: Meta) -> int:
-    """What the graph of one inner step keeps alive, in bytes: the tensors that it saves, and its own nodes."""
-    saved = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        saved[tensor.data_ptr()] = tensor  # kept, or the next one could come to lie at the same address
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        inner_step(loop, meta, begin(loop)[0], Seen([], []), graph=True)
-    return sum(tensor.nbytes for tensor in saved.values()) + NODES

@@ -15,6 +15,7 @@ turn the meta-gradient into nan, from two inner steps on (notebook 09 has the ta
 
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import ClassVar
 
 import torch
@@ -37,7 +38,7 @@ def _decayed(gradients: Weights, weights: Weights, decay: float) -> Weights:
 def _not_negative(rule, *names: str) -> None:
     for name in names:
         value = getattr(rule, name)
-        if not 0 <= value < float("inf"):  # nan fails both comparisons
+        if not isinstance(value, Real) or not 0 <= value < math.inf:  # nan fails both comparisons
             raise ValueError(f"{type(rule).__name__}: {name} is {value!r}: give a finite number, 0 or more")
 
 
@@ -88,7 +89,8 @@ class Adam:
 
     def __post_init__(self):
         _not_negative(self, "eps", "weight_decay")
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+        pair = isinstance(self.betas, tuple | list) and len(self.betas) == 2
+        if not pair or not all(isinstance(beta, Real) and 0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"Adam: betas are {self.betas!r}: give two numbers from 0 to below 1")
 
     def start(self, weights: Weights) -> State:
@@ -98,7 +100,7 @@ class Adam:
         first, second = self.betas
         gradients = _decayed(gradients, weights, 0.0 if self.decoupled else self.weight_decay)
         means = {name: first * m + (1 - first) * gradients[name] for name, m in state[0].items()}
-        squares = {name: second * v + (1 - second) * gradients[name] ** 2 for name, v in state[1].items()}
+        squares = {name: second * v + (1 - second) * gradients[name] * gradients[name] for name, v in state[1].items()}
         unbias, unbias_squares = 1 - first ** (step + 1), 1 - second ** (step + 1)
         directions = {
             name: (m / unbias) / (_root(squares[name] / unbias_squares) + self.eps) for name, m in means.items()
@@ -132,6 +134,7 @@ class Clipped:
 
     def __post_init__(self):
         _not_negative(self, "norm")
+        check_rule(self.rule)
 
     def start(self, weights: Weights) -> State:
         return self.rule.start(weights)
@@ -140,6 +143,15 @@ class Clipped:
         length = _root(sum((g**2).sum() for g in gradients.values()))
         factor = (self.norm / (length + 1e-6)).clamp(max=1.0)
         return self.rule.direction(step, {name: factor * g for name, g in gradients.items()}, state, weights)
+
+
+def check_rule(rule) -> None:
+    """ValueError for anything but a rule."""
+    if isinstance(rule, type) or not all(hasattr(rule, part) for part in ("start", "direction", "linear")):
+        known = ", ".join(map(repr, OPTIMISERS))
+        raise ValueError(
+            f"optimiser is {rule!r}: give a rule such as SGD(momentum=0.9), Adam() or OPTIMISERS[…] ({known})"
+        )
 
 
 OPTIMISERS = {

@@ -1,13 +1,14 @@
 """A module of your own as a problem, so that everything here runs on it: meta_gradient(FromModule(net, …), 0.1, 5)."""
 
 import copy
+import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from metalib.problems import Batch, Task, Weights
+from metalib.trial import refuse, try_out
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 NORMS += (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
@@ -19,15 +20,19 @@ class FromModule:
     inner    one batch for each inner step, walked through again from the first when there are more steps
     outer    the batch of the outer loss
 
-    The module itself is never changed. Frozen parameters (`requires_grad` is False) keep their values, tied ones stay
+    The module itself is never changed; what it is at the time of this call counts, but for the values of the weights,
+    which are read when a loop begins. Frozen parameters (`requires_grad` is False) keep their values, tied ones stay
     tied. `module.train()` or `module.eval()`, called before, decides as always: BatchNorm in training mode uses the
     statistics of its batch (its running statistics are not kept), dropout draws (give meta_gradient a generator). An
-    `x` that is a tuple holds several inputs. Raises ValueError for a module that cannot be differentiated rightly: one
-    that changes other buffers while it computes, or has weight_norm, whose second derivative is wrong in PyTorch.
+    `x` that is a tuple holds several inputs. A `torch.autograd.Function` of your own must be right when it is
+    differentiated twice; nothing here can see whether it is.
+
+    Raises ValueError for a module whose meta-gradient would be wrong: here, or when meta_gradient first tries it out
+    (see `trial.py`).
 
     Calling a module with other weights is what `torch.func.functional_call` does. It looks up every name at each call,
-    which takes longer than a small network itself. Here the parameters are deleted from a copy once, and each call
-    sets plain attributes of the same names.
+    which takes longer than a small network itself. Here all places of a weight are looked up once, in a copy, and each
+    call writes to them.
     """
 
     def __init__(
@@ -40,19 +45,26 @@ class FromModule:
     ):
         if not inner:
             raise ValueError("inner is empty: give at least one batch for the inner steps")
-        self.name, self.criterion = name, criterion
+        refuse(module)
+        self.module, self.criterion, self.name = module, criterion, name
         self.inner, self.outer = [Batch(*batch) for batch in inner], Batch(*outer)
         self.learned = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if not self.learned:
             raise ValueError("no parameter of the module requires grad: there is nothing for an inner step to change")
-        self._copy, self._tested = _copied(module), False
+        self._lock, self._tried = threading.RLock(), False
+        self._copy = _copied(module, self.learned)
         names = {id(p): name for name, p in self.learned.items()}
         self._places = [
-            (_setter(layer, attribute), names[id(p)])
+            (layer, attribute, names[id(p)])
             for layer in self._copy.modules()
-            for attribute, p in [*layer.named_parameters(recurse=False, remove_duplicate=False)]
+            for attribute, p in layer.named_parameters(recurse=False, remove_duplicate=False)
             if id(p) in names
         ]
+        self._put(dict.fromkeys(self.learned))
+
+    def __reduce__(self):
+        """A copy of this problem is made anew, from a copy of its module."""
+        return type(self), (self.module, self.criterion, self.inner, self.outer, self.name)
 
     def initial_weights(self, generator: torch.Generator | None = None) -> Weights:
         return {name: p.detach().clone() for name, p in self.learned.items()}
@@ -60,57 +72,47 @@ class FromModule:
     def sample(self, inner_steps: int, generator: torch.Generator | None = None) -> Task:
         return Task([self.inner[step % len(self.inner)] for step in range(inner_steps)], self.outer)
 
-    def loss(self, weights: Weights, batch: Batch) -> Tensor:
-        if not self._tested:
-            self._test(weights, batch)
-        for put, name in self._places:
-            put(weights[name])
-        try:
-            inputs = batch.x if isinstance(batch.x, tuple) else (batch.x,)
-            return self.criterion(self._copy(*inputs), batch.y)
-        finally:
-            for put, _ in self._places:  # or the copy would keep a whole unroll's graph alive
-                put(None)
+    def check(self, weights: Weights, batch: Batch) -> None:
+        """ValueError for weights that are not the module's, and, at the first call, for what `try_out` finds."""
+        for name in self.learned.keys() | weights.keys():
+            shapes = [tuple(side[name].shape) if name in side else "none" for side in (weights, self.learned)]
+            if shapes[0] != shapes[1]:
+                raise ValueError(f"weights[{name!r}] has the shape {shapes[0]}: the module's has {shapes[1]}")
+        if not self._tried:
+            try_out(self.loss, weights, batch, self._copy, self.learned)
+            self._tried = True
 
-    def _test(self, weights: Weights, batch: Batch) -> None:
-        """Refuse a module that computes something else at the next call."""
-        self._tested = True
-        before = {name: buffer.clone() for name, buffer in self._copy.named_buffers()}
-        if before:
-            with torch.random.fork_rng({w.device for w in weights.values() if w.device.type == "cuda"}):
-                self.loss(weights, batch)
-        for name, buffer in self._copy.named_buffers():
-            if not torch.equal(buffer, before[name]):
-                raise ValueError(
-                    f"the module writes its buffer {name!r} while it computes, so it is another function at each call: "
-                    "call module.eval() before, or take that layer out"
-                )
+    def loss(self, weights: Weights, batch: Batch) -> Tensor:
+        with self._lock:  # two threads would write their weights into one copy
+            self._put(weights)
+            try:
+                inputs = batch.x if isinstance(batch.x, tuple) else (batch.x,)
+                return self.criterion(self._copy(*inputs), batch.y)
+            finally:
+                self._put(dict.fromkeys(weights))  # or the copy would keep a whole unroll's graph alive
+
+    def _put(self, weights: Weights) -> None:
+        """Write into the layers' own dicts: as parameters, for whoever lists these, and as attributes, found faster."""
+        for layer, attribute, name in self._places:
+            own, weight = vars(layer), weights[name]
+            if isinstance(
+                layer, nn.RNNBase
+            ):  # keeps a second list of its weights, which only setattr brings up to date
+                own["_parameters"].pop(attribute, None)
+                setattr(layer, attribute, weight)
+            own[attribute] = own["_parameters"][attribute] = weight
 
     def best_rate(self, inner_steps: int) -> None:
         return None
 
 
-def _copied(module: nn.Module) -> nn.Module:
-    """The module with buffers of its own and the same parameters."""
-    for layer in module.modules():
-        if type(layer).__name__ in ("_WeightNorm", "WeightNorm"):
-            raise ValueError(
-                "the module has weight_norm, whose second derivative is wrong in PyTorch: take it out with "
-                "torch.nn.utils.parametrize.remove_parametrizations, or compute g * v / v.norm() in a layer of your own"
-            )
+def _copied(module: nn.Module, learned: Weights) -> nn.Module:
+    """The module with buffers and frozen parameters of its own, and the same learned ones."""
     try:
-        copied = copy.deepcopy(module, memo={id(p): p for p in module.parameters()})
-    except RuntimeError as error:
-        raise ValueError(f"the module cannot be copied, since it keeps tensors that have a history: {error}") from error
+        copied = copy.deepcopy(module, memo={id(p): p for p in learned.values()})
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"the module cannot be copied: {error}") from error
     for layer in copied.modules():
         if isinstance(layer, NORMS) and layer.training:  # they change nothing that it computes
             layer.running_mean = layer.running_var = layer.num_batches_tracked = None
     return copied
-
-
-def _setter(layer: nn.Module, attribute: str) -> Callable[[Tensor | None], None]:
-    """Delete a parameter; what puts a tensor in its place."""
-    delattr(layer, attribute)
-    if type(layer).__setattr__ is nn.Module.__setattr__:
-        return partial(vars(layer).__setitem__, attribute)  # the same, without looking for a parameter of that name
-    return partial(setattr, layer, attribute)  # an RNN keeps a second list of its weights

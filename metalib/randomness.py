@@ -15,6 +15,10 @@ class Draws:
     """Gives each loss function a seed of its own from `generator`; without one, refuses losses that draw."""
 
     def __init__(self, generator: torch.Generator | None):
+        if not isinstance(generator, torch.Generator | None) or generator is torch.default_generator:
+            raise ValueError(
+                f"generator is {generator!r}: give one of your own, such as torch.Generator().manual_seed(0)"
+            )
         self.generator = generator
 
     def seeded(self, loss_of: InnerLoss) -> InnerLoss:
@@ -33,10 +37,15 @@ class Draws:
 
     @contextmanager
     def watched(self):
-        """ValueError when something inside has drawn from the global generator."""
+        """ValueError when something inside has drawn from the global generator, which is put back."""
         before = _state()
-        yield
-        if any(not torch.equal(a, b) for a, b in zip(before, _state(), strict=True)):
+        try:
+            yield
+        finally:
+            drawn = any(not torch.equal(a, b) for a, b in zip(before, _state(), strict=False))
+            if drawn:
+                torch.set_rng_state(before[0])
+        if drawn:
             raise ValueError(
                 "the loss draws random numbers (dropout in training mode?), so it is another function at each call: "
                 "give meta_gradient a generator=torch.Generator(), or call module.eval() before"

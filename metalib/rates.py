@@ -31,6 +31,7 @@ class Constant:
     """One rate for every weight and every step: rate = exp(log_rate)."""
 
     name = "constant"
+    steady = True  # the same rates at every step of an inner loop
 
     def start(self, rate: float, weights: Weights) -> Meta:
         return {"log_rate": _leaf(math.log(rate), weights)}
@@ -47,6 +48,7 @@ class PerTensor:
     """A rate for each weight tensor: rate[name] = exp(log_rate[name])."""
 
     name = "per tensor"
+    steady = True
 
     def start(self, rate: float, weights: Weights) -> Meta:
         return {f"log_rate.{name}": _leaf(math.log(rate), weights) for name in weights}
@@ -66,6 +68,7 @@ class FromLoss:
     """
 
     name = "from loss"
+    steady = False
 
     def start(self, rate: float, weights: Weights) -> Meta:
         inverse_softplus = rate + math.log(-math.expm1(-rate))
@@ -90,6 +93,7 @@ class Given:
     """
 
     name = "given"
+    steady = True
 
     def __call__(self, meta: Meta, loss: Tensor, weights: Weights) -> Weights:
         return {name: meta[name] if name in meta else meta["rate"] for name in weights}
@@ -109,20 +113,23 @@ def learned(rate, weights: Weights) -> Learned:
     """
     like = next(iter(weights.values()))
     model, meta = rate if isinstance(rate, Learned) else (Given(), rate if isinstance(rate, dict) else {"rate": rate})
-    if isinstance(model, Given) and "rate" not in meta and set(meta) != set(weights):
-        few, all_ = (", ".join(map(repr, names)) for names in (meta, weights))
-        raise ValueError(f"rates are given for {few}: give one for each of {all_}, or one number")
+    if isinstance(model, Given) and set(meta) != set(weights):
+        few, all_ = (", ".join(map(repr, names)) or "nothing" for names in (meta, weights))
+        if "rate" not in meta or "rate" in weights or set(meta) - {"rate"} - set(weights):
+            raise ValueError(f"rates are given for {few}: give one for each of {all_}, or one number")
     return Learned(model, {name: _fresh(name, value, like) for name, value in meta.items()})
 
 
 def _fresh(name: str, value, like: Tensor) -> Tensor:
     """The value as a new leaf of the same kind as `like`, if it is finite."""
     if isinstance(value, float) and math.isfinite(value):  # as in every outer step; asking the tensor takes far longer
-        return torch.tensor(value, dtype=like.dtype, device=like.device, requires_grad=True)
+        leaf = torch.tensor(value, dtype=like.dtype, device=like.device, requires_grad=True)
+        if math.isfinite(leaf.item()):
+            return leaf
     try:
         leaf = torch.as_tensor(value, dtype=like.dtype, device=like.device).detach().clone()
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"{name} is {value!r}: give a number, or a tensor") from None
     if not leaf.isfinite().all():
-        raise ValueError(f"{name} is {value!r}: give a finite number")
+        raise ValueError(f"{name} is {value!r}: give a finite number, and one that {like.dtype} can hold")
     return leaf.requires_grad_()

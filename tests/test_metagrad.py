@@ -10,7 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from metalib.metagrad import MODES, choose, graph_bytes, meta_gradient
+from metalib.choice import choose, graph_bytes
+from metalib.metagrad import MODES, meta_gradient
 from metalib.modes import Loop
 from metalib.optimisers import OPTIMISERS, SGD
 from metalib.own import FromModule
@@ -179,6 +180,25 @@ def test_first_order_is_the_version_of_that_name(steps):
     assert (furthest(found.gradient, exact.gradient) < 1e-10) == (steps == 1)
 
 
+def test_the_biases_that_the_docstrings_name():
+    def mean(steps, mode, span=None):
+        gradients = [
+            meta_gradient(PROBLEMS["classifier"], 0.1, steps, mode, span=span, generator=seeded(seed)).gradient["rate"]
+            for seed in range(100)
+        ]
+        return sum(gradients).item()
+
+    for steps, mode, bias in ((5, "first_order", 0.12), (10, "first_order", 0.22), (10, "truncated", -0.55)):
+        found = mean(steps, mode) / mean(steps, "reverse") - 1
+        print(f"{mode}, K = {steps}: {found:+.3f}")
+        assert found == pytest.approx(bias, abs=0.005)
+        number = f"{abs(bias):.0%} {'too large' if bias > 0 else 'too small'} at K = {steps}"
+        assert (
+            number in " ".join(MODES[mode].__doc__.split())
+            or f"and {abs(bias):.0%} at K = {steps}" in MODES[mode].__doc__
+        )
+
+
 # Many runs at once.
 
 
@@ -223,10 +243,10 @@ def network(*sizes):
 @pytest.mark.parametrize(
     ("problem", "rate", "steps", "mode", "reason"),
     [
-        (PROBLEMS["classifier"], 0.1, 5, "reverse", "are small"),
-        (PROBLEMS["classifier"], 0.1, 100, "reverse", "are small"),
+        (PROBLEMS["classifier"], 0.1, 5, "reverse", "reverse mode is the fastest here"),
+        (PROBLEMS["classifier"], 0.1, 100, "reverse", "reverse mode is the fastest here"),
         (network(200, 150, 10), 0.1, 10, "forward", "1 number to differentiate for, 31,660 in the weights, K = 10"),
-        (network(200, 150, 10), 0.1, 1, "reverse", "are small"),
+        (network(200, 150, 10), 0.1, 1, "reverse", "reverse mode is the fastest here"),
         (network(900, 900, 10), Learned(RATES["from loss"], {"slope": 0.0, "offset": -2.0}), 100, "forward", "MiB"),
     ],
 )
@@ -261,6 +281,7 @@ def test_the_bytes_of_a_graph_are_those_that_its_steps_keep():
             meta_gradient(problem, 0.1, steps, "reverse")
         return sum(storage.nbytes() for storage in storages.values())
 
+    kept(2)  # the first call tries the module out
     weights = problem.initial_weights()
     inner = [partial(problem.loss, batch=problem.outer)] * 2
     guess = graph_bytes(Loop(weights, inner, inner[0], Given(), SGD()), {"rate": torch.tensor(0.1, requires_grad=True)})
@@ -374,6 +395,19 @@ print("torch._dynamo" in sys.modules, "torch.optim.adam" in sys.modules)
         ({"rate": "fast"}, "rate is 'fast': give a number, or a tensor"),
         ({"rate": {"w": 0.1}}, "rates are given for 'w': give one for each of 'fc1.weight', 'fc1.bias'"),
         ({"rate": [0.1, 0.2]}, r"rate has the shape \(2,\): give one number, or choose mode 'batched'"),
+        ({"inner_steps": 2, "task": PROBLEMS["classifier"].sample(5, seeded())}, "the task has 5 inner batches for 2"),
+        (
+            {"mode": "batched", "rate": [0.1], "task": PROBLEMS["classifier"].sample(5, seeded())},
+            "5 inner batches for 1",
+        ),
+        ({"rate": {"rate": 0.1, "fc1.wieght": 0.2}}, "rates are given for 'rate', 'fc1.wieght': give one for each of"),
+        ({"rate": {}}, "rates are given for nothing"),
+        ({"optimiser": "adam"}, r"optimiser is 'adam': give a rule such as SGD\(momentum=0.9\), Adam\(\)"),
+        ({"optimiser": torch.optim.SGD}, "give a rule such as"),
+        ({"problem": "classifier"}, r"problem is 'classifier': give PROBLEMS\[…\]"),
+        ({"problem": nn.Linear(2, 2)}, r"give FromModule\(your module"),
+        ({"generator": 5}, "generator is 5: give one of your own"),
+        ({"generator": torch.default_generator}, "give one of your own"),
         ({"mode": "batched"}, r"each rate is R numbers; rate has the shape \(\)"),
         ({"mode": "batched", "rate": []}, "each rate is R numbers"),
         ({"mode": "batched", "rate": [0.1, 0.2], "inner_steps": [1, 2, 3]}, "inner_steps: 3 are given for 2 runs"),
@@ -397,6 +431,25 @@ def test_a_loss_that_has_lost_the_weights_gets_a_sentence():
     problem = FromModule(nn.Linear(4, 3), lambda prediction, y: F.cross_entropy(prediction.detach(), y), [batch], batch)
     with pytest.raises(ValueError, match="the loss has no graph that leads to the weights"):
         meta_gradient(problem, 0.1, 1)
+
+
+class Looking:
+    """A rate model that uses the loss's value, not its history, and branches on it."""
+
+    name = "looking"
+
+    def __call__(self, meta, loss, weights):
+        scale = 1 + loss.detach() if loss < 1.09 else 0.5 * loss
+        return {name: meta["scale"] * scale for name in weights}
+
+
+@pytest.mark.parametrize("steps", [*STEPS, 9])
+def test_a_rate_model_may_look_at_the_losss_value(steps):
+    rate = Learned(Looking(), {"scale": 0.5})
+    expected = meta_gradient(PROBLEMS["classifier"], rate, steps, "reverse")
+    for mode, span in EXACT[1:]:
+        found = meta_gradient(PROBLEMS["classifier"], rate, steps, mode, span=span)
+        assert furthest(found.gradient, expected.gradient) < 1e-10
 
 
 class Normed:

@@ -123,6 +123,9 @@ def test_clipping_below_the_norm_changes_nothing_and_above_it_the_meta_gradient(
         (lambda: Adam(betas=(0.9, 1.0)), r"Adam: betas are \(0.9, 1.0\): give two numbers from 0 to below 1"),
         (lambda: Adam(eps=-1.0), "Adam: eps is -1.0"),
         (lambda: Clipped(float("inf")), "Clipped: norm is inf"),
+        (lambda: Clipped(1.0, "adam"), "optimiser is 'adam': give a rule"),
+        (lambda: SGD(momentum="0.9"), "SGD: momentum is '0.9': give a finite number"),
+        (lambda: Adam(betas=0.9), "Adam: betas are 0.9: give two numbers"),
     ],
 )
 def test_a_wrong_argument_gets_a_sentence(make, sentence):

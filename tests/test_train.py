@@ -77,6 +77,12 @@ def test_carried_weights_are_cut_off_from_the_last_outer_step():
         w = 2 + (1 - rate * h) ** 2 * (w - 2)
 
 
+def test_meta_parameters_beyond_all_bounds_end_with_a_sentence():
+    """Adam's mean of squares overflows before anything else does."""
+    settings = Settings(seed=3, start_rate=1e-12, outer_steps=5, meta_rate=1e6, dtype="float64", carry=True)
+    assert "diverged" in complete(settings).error
+
+
 def live_tensors():
     gc.collect()
     return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())

@@ -1,0 +1,40 @@
+"""Which exact mode suits a loop: what was measured, and how much memory its graphs would take."""
+
+import torch
+from torch import Tensor
+
+from metalib.modes import Loop, Seen, begin, inner_step
+from metalib.rates import Meta
+
+LARGE = 20_000  # numbers in the weights from which on forward mode was measured to be the fastest
+MUCH = 256 * 2**20  # bytes of graph that `auto` lets reverse mode keep
+NODES = 36 * 2**10  # bytes that the nodes of one step's graph were measured to take on a network of two layers
+
+
+def choose(loop: Loop, meta: Meta) -> tuple[str, str]:
+    """An exact mode for this loop, and why: the fastest one that was measured, unless many graphs take too much."""
+    steps, size, numbers = len(loop.inner), _size(loop.weights), _size(meta)
+    many = f"{numbers:,} number{'s' * (numbers > 1)} to differentiate for, {size:,} in the weights, K = {steps:,}"
+    if steps > 1 and numbers == 1 and size >= LARGE:
+        return "forward", f"{many}: one tangent costs less than the graphs of all steps"
+    if steps >= 50 and (graphs := steps * graph_bytes(loop, meta)) > MUCH:
+        mode = "forward" if numbers <= 2 else "checkpointed"
+        return mode, f"{many}: the graphs of all steps would take about {graphs / 2**20:,.0f} MiB"
+    return "reverse", f"{many}: reverse mode is the fastest here"
+
+
+def _size(tensors: dict[str, Tensor]) -> int:
+    return sum(t.numel() for t in tensors.values())
+
+
+def graph_bytes(loop: Loop, meta: Meta) -> int:
+    """What the graph of one inner step keeps alive, in bytes: the tensors that it saves, and its own nodes."""
+    saved = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        saved[tensor.data_ptr()] = tensor  # kept, or the next one could come to lie at the same address
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        inner_step(loop, meta, begin(loop)[0], Seen([], []), graph=True)
+    return sum(tensor.nbytes for tensor in saved.values()) + NODES

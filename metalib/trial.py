@@ -1,0 +1,111 @@
+"""Modules whose meta-gradient would be wrong without a word: told before the first inner step.
+
+An inner loss must be a function of the weights that it is given, and of nothing that changes from call to call.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from metalib.problems import Batch, Weights
+
+
+def refuse(module: nn.Module) -> None:
+    """ValueError, with a sentence, for what can be seen without running the module."""
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"module is {module!r}: give a torch.nn.Module")
+    for name, layer in module.named_modules():
+        parts = [layer, *vars(layer).get("_forward_pre_hooks", {}).values()]
+        if any(type(part).__name__ in ("_WeightNorm", "WeightNorm") for part in parts):
+            raise ValueError(
+                "the module has weight_norm, whose second derivative is wrong in PyTorch: take it out with "
+                "torch.nn.utils.parametrize.remove_parametrizations, or compute g * v / v.norm() in a layer of your own"
+            )
+        if isinstance(layer, torch.jit.ScriptModule):
+            raise ValueError(f"{name or 'the module'} is compiled by torch.jit: give the plain module")
+        if isinstance(layer, nn.Embedding) and (layer.scale_grad_by_freq or layer.sparse):
+            what = "sparse" if layer.sparse else "scale_grad_by_freq"
+            raise ValueError(f"{name or 'the module'} is an Embedding with {what}=True: build it without")
+        if any(vars(layer).get(hooks) for hooks in ("_backward_hooks", "_full_backward_hooks", "_backward_pre_hooks")):
+            raise ValueError(f"{name or 'the module'} has backward hooks, which change gradients unseen: remove them")
+    for name, p in module.named_parameters():
+        if p.is_complex() and p.requires_grad:
+            raise ValueError(f"parameter {name!r} is complex: give its real and its imaginary part as two parameters")
+        if getattr(p, "_backward_hooks", None):
+            raise ValueError(
+                f"parameter {name!r} has a gradient hook, which an inner step would not run: remove it (to clip "
+                "gradients, give meta_gradient optimiser=Clipped(norm))"
+            )
+
+
+def try_out(
+    loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, batch: Batch, copy: nn.Module, learned: Weights
+):
+    """Compute the loss twice, on copies of the weights. ValueError where it is no function of the weights alone.
+
+    `copy` is the module that computes it; `learned` are the user's own parameters, which must have no part in it.
+    """
+    inside = {name: t for name, t in [*copy.named_buffers(), *copy.named_parameters()] if t is not None}
+    before = {name: t.detach().clone() for name, t in inside.items()}
+    trial = {name: w.detach().clone().requires_grad_() for name, w in weights.items()}
+    devices = {w.device for w in weights.values() if w.device.type == "cuda"}
+    losses = []
+    for _ in range(2):
+        with torch.random.fork_rng(devices), torch.enable_grad():
+            torch.manual_seed(0)
+            losses.append(loss_of(dict(trial), batch))
+    if not isinstance(losses[0], Tensor) or losses[0].dim():
+        return  # refused by whoever asked for the loss, in words of its own
+    _unchanged(before, dict([*copy.named_buffers(), *copy.named_parameters()]), "buffer or frozen parameter")
+    _unchanged({name: w.detach() for name, w in weights.items()}, trial, "weight")
+    if not torch.allclose(*(loss.detach() for loss in losses), rtol=1e-5, equal_nan=True):
+        values = " and then ".join(f"{loss.item():.6g}" for loss in losses)
+        raise ValueError(
+            f"the same weights give the loss {values}: the module or the criterion remembers something, or draws "
+            "random numbers from elsewhere than torch's generator; make it a function of its inputs"
+        )
+    strangers = {id(p): name for name, p in learned.items()}
+    for tensor in _leaves_of(losses[0]):
+        if id(tensor) in strangers:
+            raise ValueError(
+                f"the loss uses the module's own parameter {strangers[id(tensor)]!r} and not the inner loop's weights: "
+                "read parameters as attributes of their layers, in forward (an outside list of them is not replaced)"
+            )
+    _differentiable(losses[0], trial)
+
+
+def _unchanged(before: Weights, after: Weights, what: str) -> None:
+    for name in before.keys() & after.keys():
+        pair = [torch.nan_to_num(t.detach()) for t in (before[name], after[name])]
+        if pair[0].shape != pair[1].shape or not torch.equal(*pair):
+            raise ValueError(
+                f"the module writes its {what} {name!r} while it computes, so it is another function at each call: "
+                "call module.eval() before, or take that layer out"
+            )
+
+
+def _leaves_of(loss: Tensor) -> Iterator[Tensor]:
+    """The leaves that a loss was computed from."""
+    waiting, seen = [loss.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        waiting += [parent for parent, _ in node.next_functions]
+
+
+def _differentiable(loss: Tensor, weights: Weights) -> None:
+    """The gradient must not need the module again: activation checkpointing would run it without our weights."""
+    if not loss.requires_grad:
+        return
+    try:
+        torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
+    except Exception as error:
+        raise ValueError(
+            f"the inner gradient cannot be computed ({type(error).__name__}: {error}): if the module uses "
+            "torch.utils.checkpoint, turn it off; notebook 07 has ways to save memory that work here"
+        ) from error
