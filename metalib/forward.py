@@ -19,6 +19,8 @@ from metalib.modes import Found, Loop, Point, begin, detached, found, gradient, 
 from metalib.problems import Weights
 from metalib.rates import Meta
 
+MOST = 1_000  # tangents, each as large as the weights
+
 
 class Tangent:
     """The derivative of everything that a loop carries for one number among the meta-parameters."""
@@ -31,6 +33,9 @@ class Tangent:
 
 def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     """Exact, for few meta-parameters: one tangent, and one Hessian-vector product a step, for each number in them."""
+    if (numbers := sum(p.numel() for p in meta.values())) > MOST:
+        few = f"mode 'forward' carries the weights' derivative for each of {numbers:,} numbers, at most {MOST:,}"
+        raise ValueError(f"{few}: choose 'reverse' or 'checkpointed'")
     point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
     tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
     meta = detached(meta)

@@ -1,8 +1,10 @@
 """One call for the meta-gradient, whatever the problem, the rate, the optimiser and the way to compute it.
 
-found = meta_gradient(PROBLEMS["classifier"], 0.1, inner_steps=5)
-found.gradient         {"rate": d outer loss / d rate}
-found.mode, found.why  how it was computed, and why so
+    found = meta_gradient(PROBLEMS["classifier"], 0.1, inner_steps=5)
+    found.gradient         {"rate": d outer loss / d rate}
+    found.mode, found.why  how it was computed, and why so
+
+All modes are exact but `truncated` and `first_order`; what each costs is told in `modes.py`.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ from metalib.metagrad import MODES, meta_gradient
 from metalib.modes import Loop
 from metalib.optimisers import OPTIMISERS, SGD
 from metalib.own import FromModule
-from metalib.problems import PROBLEMS, Batch
+from metalib.problems import PROBLEMS, Batch, Task
 from metalib.rates import RATES, Given, Learned
 from metalib.referee import referee
 from metalib.settings import Settings
@@ -380,6 +380,19 @@ print("torch._dynamo" in sys.modules, "torch.optim.adam" in sys.modules)
 # What is refused, and in which words.
 
 
+class Square:
+    """A problem of one's own: three functions."""
+
+    def initial_weights(self, generator):
+        return {"w": torch.ones(40, 40)}
+
+    def sample(self, inner_steps, generator):
+        return Task([Batch(torch.ones(()), torch.ones(()))] * inner_steps, Batch(torch.ones(()), torch.ones(())))
+
+    def loss(self, weights, batch):
+        return (weights["w"] ** 4).mean() * batch.x
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -404,6 +417,10 @@ print("torch._dynamo" in sys.modules, "torch.optim.adam" in sys.modules)
         ({"rate": {}}, "rates are given for nothing"),
         ({"optimiser": "adam"}, r"optimiser is 'adam': give a rule such as SGD\(momentum=0.9\), Adam\(\)"),
         ({"optimiser": torch.optim.SGD}, "give a rule such as"),
+        (
+            {"mode": "forward", "rate": {n: torch.full((40, 40), 0.1) for n in ("w",)}, "problem": Square()},
+            "derivative for each of 1,600 numbers, at most 1,000: choose 'reverse' or 'checkpointed'",
+        ),
         ({"problem": "classifier"}, r"problem is 'classifier': give PROBLEMS\[…\]"),
         ({"problem": nn.Linear(2, 2)}, r"give FromModule\(your module"),
         ({"generator": 5}, "generator is 5: give one of your own"),
