@@ -6,13 +6,13 @@ from torch import Tensor
 from metalib.modes import Loop, Seen, begin, inner_step
 from metalib.rates import Meta
 
-LARGE = 20_000  # numbers in the weights from which on forward mode was measured to be the fastest
+LARGE = 20_000  # numbers in the weights from which on forward mode was measured to take as long as reverse mode
 MUCH = 256 * 2**20  # bytes of graph that `auto` lets reverse mode keep
 NODES = 36 * 2**10  # bytes that the nodes of one step's graph were measured to take on a network of two layers
 
 
 def choose(loop: Loop, meta: Meta) -> tuple[str, str]:
-    """An exact mode for this loop, and why: the fastest one that was measured, unless many graphs take too much."""
+    """An exact mode for this loop, and why: the fastest one that was measured; of two equally fast, the smaller one."""
     steps, size, numbers = len(loop.inner), _size(loop.weights), _size(meta)
     many = f"{numbers:,} number{'s' * (numbers > 1)} to differentiate for, {size:,} in the weights, K = {steps:,}"
     if steps > 1 and numbers == 1 and size >= LARGE:

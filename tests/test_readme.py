@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -46,6 +47,20 @@ def test_the_doctors_example_prints_what_stands_below_it(tmp_path):
         [sys.executable, "loop.py"], cwd=tmp_path, env=environment, text=True, encoding="utf-8"
     )
     assert printed == output
+
+
+def test_the_benchmarks_numbers_are_those_that_were_recorded():
+    results = json.loads((ROOT / "tests/benchmarks/results/results.json").read_text(encoding="utf-8"))
+    section = README[README.index("## How fast") : README.index("## The module")]
+    head, _, *rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    places = [re.fullmatch(r"(.*), K = (\d+)", cell).groups() for cell in head[1:]]
+    checked = 0
+    for name, *cells in (row for row in rows if len(row) == len(head)):
+        who = "plain" if name.startswith("plain") else name.strip("*")
+        for (task, steps), cell in zip(places, cells, strict=True):
+            assert float(cell) == pytest.approx(results["times"][task][steps][who]["ratio"][1], rel=0.05)
+            checked += 1
+    assert checked == 7 * 9
 
 
 def test_every_link_and_picture_is_there():
