@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from metalib.modes import Found, Loop, Point, begin, detached, found, gradient, leaves
+from metalib.modes import Found, Loop, Point, Seen, begin, detached, found, gradient, leaves
 from metalib.problems import Weights
 from metalib.rates import Meta
 
@@ -39,9 +39,10 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
     tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
     meta = detached(meta)
-    steady = getattr(loop.model, "steady", False)
+    steady, losses = getattr(loop.model, "steady", False), torch.empty(0)
     for step, loss_of in enumerate(loop.inner):
         loss = loss_of(point.weights)
+        losses = loss.detach().new_empty(len(loop.inner)) if step == 0 else losses
         gradients = gradient(loss, point.weights, create_graph=step > 0)
         products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
         here, gradients = Point(step, detached(point.weights), point.state), detached(gradients)
@@ -55,7 +56,7 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
         for name, w in here.weights.items():
             w.addcmul_(rates[name], directions[name], value=-1)
         weights = leaves(here.weights)  # the same memory; new tensors, or autocast would take them for the old ones
-        seen.losses.append(loss.detach())
+        losses[step] = loss.detach()  # into one tensor: a thousand small ones would scatter over the heap
         seen.rates.append(rates)
         point = Point(step + 1, weights, state)
         del loss, gradients, products, directions  # or they would lie beside those of the next step
@@ -64,7 +65,7 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     by_meta = {name: torch.zeros_like(p) for name, p in meta.items()}
     for tangent in tangents:
         by_meta[tangent.name] += tangent.seed * _dot(gradients, tangent.weights)
-    return found(by_meta, outer, point, seen)
+    return found(by_meta, outer, point, Seen(list(losses.unbind()), seen.rates))
 
 
 def _carry(tangent: Tangent, rates: Weights, slopes: Weights, directions: Weights) -> None:

@@ -64,14 +64,12 @@ def test_other_arguments_too(rule):
     assert all(torch.allclose(ours[n], w, rtol=1e-9, atol=1e-12) for n, w in wanted.items())
 
 
-@pytest.mark.parametrize("name", list(OPTIMISERS))
+@pytest.mark.parametrize("name", [name for name in OPTIMISERS if name != "clipped"])
 def test_plain_numbers_take_the_same_steps(name):
     """Clipping is for tensors: its norm is that of all weights."""
     rule, gradients = OPTIMISERS[name], [0.3, -2.0, 0.0, 1e-6]
     numbers, tensors = {"a": 1.5}, {"a": torch.tensor(1.5, dtype=torch.float64)}
     memory, state = rule.start(numbers), rule.start(tensors)
-    if name == "clipped":
-        pytest.skip("clipping is for tensors")
     for step, g in enumerate(gradients):
         by_number, memory = rule.direction(step, {"a": g}, memory, numbers)
         by_tensor, state = rule.direction(step, {"a": torch.tensor(g, dtype=torch.float64)}, state, tensors)
