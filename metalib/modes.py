@@ -100,7 +100,10 @@ def inner_step(loop: Loop, meta: Meta, point: Point, seen: Seen, graph: bool, ke
     """One inner step. Without `graph` its gradient is a constant; `keep` lets the rate depend on the loss even so."""
     loss = loop.inner[point.step](point.weights)
     gradients = gradient(loss, point.weights, create_graph=graph, retain_graph=keep)
-    rates = loop.model(meta, loss if graph or keep else loss.detach(), point.weights)
+    if seen.rates and getattr(loop.model, "steady", False):
+        rates = seen.rates[-1]
+    else:
+        rates = loop.model(meta, loss if graph or keep else loss.detach(), point.weights)
     directions, state = loop.rule.direction(point.step, gradients, point.state, point.weights)
     seen.losses.append(loss.detach())
     seen.rates.append(rates)
