@@ -18,6 +18,7 @@ from torch import Tensor
 from metalib.modes import Found, Loop, Point, Seen, begin, detached, found, gradient, leaves
 from metalib.problems import Weights
 from metalib.rates import Meta
+from metalib.unroll import fresh_leaves
 
 MOST = 1_000  # tangents, each as large as the weights
 
@@ -36,7 +37,7 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
     if (numbers := sum(p.numel() for p in meta.values())) > MOST:
         few = f"mode 'forward' carries the weights' derivative for each of {numbers:,} numbers, at most {MOST:,}"
         raise ValueError(f"{few}: choose 'reverse' or 'checkpointed'")
-    point, seen = begin(loop._replace(weights={name: w.detach().clone() for name, w in loop.weights.items()}))
+    point, seen = begin(loop._replace(weights=fresh_leaves(loop.weights)))  # its own, to write into
     tangents = [Tangent(name, seed, point) for name, p in meta.items() for seed in _one_hots(p)]
     meta = detached(meta)
     steady, losses = getattr(loop.model, "steady", False), torch.empty(0)

@@ -8,7 +8,16 @@ from contextlib import contextmanager
 
 import torch
 
+from metalib.problems import Weights
 from metalib.versions import InnerLoss
+
+
+@contextmanager
+def drawing(seed: int, weights: Weights):
+    """Random numbers from this seed, on the weights' devices too; afterwards the generators are where they were."""
+    with torch.random.fork_rng({w.device for w in weights.values() if w.device.type == "cuda"}):
+        torch.manual_seed(seed)
+        yield
 
 
 class Draws:
@@ -28,9 +37,7 @@ class Draws:
         seed = int(torch.randint(2**62, (), generator=self.generator, device=self.generator.device))
 
         def repeatable(weights):
-            devices = {w.device for w in weights.values() if w.device.type == "cuda"}
-            with torch.random.fork_rng(devices):
-                torch.manual_seed(seed)
+            with drawing(seed, weights):
                 return loss_of(weights)
 
         return repeatable

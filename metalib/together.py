@@ -81,7 +81,8 @@ def _record(step: int, runs: list[Run], found: Found, seconds: float) -> None:
     """Add a record to each run that is not over."""
     outer, gradients = found.outer_loss.tolist(), {name: g.tolist() for name, g in found.gradient.items()}
     losses = [loss.tolist() for loss in found.inner_losses]
-    rates = [{name: r.tolist() for name, r in each.items()} for each in found.rates]
+    shown = {0, *(run.settings.inner_steps - 1 for run in runs)}
+    rates = {k: {name: r.tolist() for name, r in found.rates[k].items()} for k in shown}
     for i, run in enumerate(runs):
         steps = run.settings.inner_steps
         if run.error or step >= run.settings.outer_steps:

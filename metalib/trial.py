@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from metalib.problems import Batch, Weights
+from metalib.randomness import drawing
+from metalib.unroll import fresh_leaves
 
 
 def refuse(module: nn.Module) -> None:
@@ -48,12 +50,9 @@ def try_out(
     """
     inside = {name: t for name, t in [*copy.named_buffers(), *copy.named_parameters()] if t is not None}
     before = {name: t.detach().clone() for name, t in inside.items()}
-    trial = {name: w.detach().clone().requires_grad_() for name, w in weights.items()}
-    devices = {w.device for w in weights.values() if w.device.type == "cuda"}
-    losses = []
+    trial, losses = fresh_leaves(weights), []
     for _ in range(2):
-        with torch.random.fork_rng(devices), torch.enable_grad():
-            torch.manual_seed(0)
+        with drawing(0, weights), torch.enable_grad():
             losses.append(loss_of(dict(trial), batch))
     if not isinstance(losses[0], Tensor) or losses[0].dim():
         return  # refused by whoever asked for the loss, in words of its own
