@@ -5,9 +5,11 @@ import re
 
 import ipywidgets as widgets
 
+from metalib.exercises import goal
 from metalib.problems import PROBLEMS
 from metalib.rates import RATES
 from metalib.settings import Settings, devices
+from metalib.train import Run
 from metalib.versions import VERSIONS, symptom
 
 HELP = {
@@ -60,6 +62,22 @@ def hint(version: str) -> str:
     """A version's symptom as HTML."""
     text = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(symptom(version)))
     return f"<b>{version}</b>: {text}"
+
+
+class Aim(widgets.HTML):
+    """What to reach with the lab, and whether its runs do: the goal of a notebook, or nothing."""
+
+    def __init__(self, notebook: str):
+        self.goal = goal(notebook) if notebook else None
+        super().__init__()
+        self.add_class("lab-goal")
+        self.look([])
+
+    def look(self, runs: list[Run]) -> None:
+        if self.goal is not None:
+            reached = self.goal.reached(runs)
+            found = f"☑ <b>Goal reached.</b> {html.escape(reached)}" if reached else "☐ <b>Goal, not reached yet.</b>"
+            self.value = f"{found} <small>{html.escape(self.goal.text)}</small>"
 
 
 def arrange(controls: dict[str, widgets.Widget], *below: widgets.Widget | list[widgets.Widget]) -> widgets.VBox:

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 import ipywidgets as widgets
 
-from metalib.controls import arrange, controls, hint
+from metalib.controls import Aim, arrange, controls, hint
 from metalib.describe import sentence
 from metalib.figures import Picture
 from metalib.settings import Settings
@@ -34,14 +34,14 @@ _LABS = weakref.WeakSet()
 
 
 class TrajectoryLab:
-    """The widget. Takes the fields of `Settings` as keywords and starts with them.
+    """The widget. Starts with the fields of `Settings` that it is given, and with the goal of a notebook, as in "02".
 
     `runs` holds every run so far, the broken ones too, until Clear; the plot shows the last seven. Making a new lab
     stops the loop of an earlier one, so that re-running a cell leaves nothing running.
     """
 
-    def __init__(self, **settings):
-        self.base = Settings(**settings)
+    def __init__(self, goal: str = "", **settings):
+        self.base, self.aim = Settings(**settings), Aim(goal)
         self.runs: list[Run] = []
         self.plot = TrajectoryPlot()
         self._stop, self._task = threading.Event(), None
@@ -66,15 +66,14 @@ class TrajectoryLab:
         self.image = widgets.Image(
             value=self.plot.png([]), format="png", layout=widgets.Layout(max_width="100%", width="960px")
         ).add_class("trajectory-plot")
-        self.go.on_click(lambda _: self.press_run())
-        self.halt.on_click(lambda _: self.stop())
-        self.wipe.on_click(lambda _: self.press_clear())
-        self.controls["version"].observe(lambda _: self._show_hint(), "value")
+        for control, press in ((self.go, self.press_run), (self.halt, self.stop), (self.wipe, self.press_clear)):
+            control.on_click(lambda _, press=press: press())
+        self.controls["version"].observe(self._show_hint, "value")
         self._show_hint()
         buttons = [self.go, self.halt, self.wipe, self.bar]
-        self.panel = arrange(self.controls, self.hint, buttons, self.status, self.image)
+        self.panel = arrange(self.controls, self.hint, self.aim, buttons, self.status, self.image)
 
-    def _show_hint(self):
+    def _show_hint(self, _=None):
         self.hint.value = hint(self.controls["version"].value)
 
     def __repr__(self):
@@ -123,6 +122,7 @@ class TrajectoryLab:
         """Forget the finished runs; one that is running goes on and stays."""
         self.runs[:] = self.runs[-1:] if self.running else []
         self._draw()
+        self.aim.look(self.runs)
         if not self.running:
             self._say("ready", "")
 
@@ -143,13 +143,11 @@ class TrajectoryLab:
         if self.running:
             return None
         if self._stop.is_set():
-            self._say("stopped before the first outer step", "warning")
-            return None
+            return self._say("stopped before the first outer step", "warning")
         try:
             settings = self.settings()
         except ValueError as error:
-            self._say(str(error), "warning")
-            return None
+            return self._say(str(error), "warning")
         run = Run(settings)
         self.runs.append(run)
         self._lock(True)
@@ -185,6 +183,7 @@ class TrajectoryLab:
         self._say(word + sentence(run), style)
         self._lock(False)  # before the drawing: should that fail, the lab can still be used
         self._draw()
+        self.aim.look(self.runs)
 
     def _draw(self) -> None:
         self.image.value = self.plot.png(self.runs, self.running)
