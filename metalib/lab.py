@@ -22,7 +22,7 @@ from dataclasses import replace
 
 import ipywidgets as widgets
 
-from metalib.controls import Aim, arrange, controls, hint
+from metalib.controls import Aim, Plot, arrange, controls, hint
 from metalib.describe import sentence
 from metalib.figures import Picture
 from metalib.settings import Settings
@@ -63,8 +63,8 @@ class TrajectoryLab:
         self.bar = widgets.IntProgress(max=1, layout=widgets.Layout(width="300px"))
         self.status = widgets.HTML("ready").add_class("lab-status")
         self.hint = widgets.HTML()
-        self.image = widgets.Image(
-            value=self.plot.png([]), format="png", layout=widgets.Layout(max_width="100%", width="960px")
+        self.image = Plot(
+            value=self.plot.png([]), tooltip="no run yet", layout=widgets.Layout(max_width="100%", width="960px")
         ).add_class("trajectory-plot")
         for control, press in ((self.go, self.press_run), (self.halt, self.stop), (self.wipe, self.press_clear)):
             control.on_click(lambda _, press=press: press())
@@ -122,7 +122,6 @@ class TrajectoryLab:
         """Forget the finished runs; one that is running goes on and stays."""
         self.runs[:] = self.runs[-1:] if self.running else []
         self._draw()
-        self.aim.look(self.runs)
         if not self.running:
             self._say("ready", "")
 
@@ -183,10 +182,12 @@ class TrajectoryLab:
         self._say(word + sentence(run), style)
         self._lock(False)  # before the drawing: should that fail, the lab can still be used
         self._draw()
-        self.aim.look(self.runs)
 
     def _draw(self) -> None:
         self.image.value = self.plot.png(self.runs, self.running)
+        if not self.running:
+            self.image.tooltip = "\n".join(map(sentence, self.runs)) or "no run yet"  # the image has no other text
+            self.aim.look(self.runs)
 
     def _say(self, text: str, style: str) -> None:
         self.status.value = html.escape(text)

@@ -469,3 +469,39 @@ def test_labs_that_are_gone_leave_nothing_behind():
     del lab
     gc.collect()
     assert len(module._LABS) == 0
+
+
+def test_a_goal_is_shown_and_its_being_reached_is_told():
+    async def scenario():
+        lab = TrajectoryLab("02", version="in_place_no_grad", outer_steps=2)
+        assert lab.aim.value.startswith("☐") and "raising and running" in lab.aim.value
+        await lab.run()
+        lab.controls["problem"].value = "classifier"
+        lab.controls["version"].value = "in_place_clone"
+        await lab.run()
+        lab.controls["inner_steps"].value = 2
+        assert lab.aim.value.startswith("☐")
+        await lab.run()
+        assert lab.aim.value.startswith("☑") and "runs at K = 1 and raises at K = 2" in lab.aim.value
+        lab.clear()
+        assert lab.aim.value.startswith("☐")
+        assert TrajectoryLab().aim.value == ""
+
+    in_a_loop(scenario)
+
+
+def test_the_live_picture_has_a_text():
+    async def scenario():
+        lab = TrajectoryLab(outer_steps=2)
+        assert lab.image.tooltip == "no run yet"
+        await lab.run()
+        assert lab.image.tooltip == lab.status.value
+        lab.clear()
+        assert lab.image.tooltip == "no run yet"
+
+    in_a_loop(scenario)
+
+
+def test_an_unknown_goal_is_a_sentence():
+    with pytest.raises(ValueError, match="unknown goal 'win': choose one of"):
+        TrajectoryLab("win")

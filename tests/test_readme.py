@@ -15,7 +15,8 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FILES = re.findall(r"`(\w+\.py)`", README[README.index("## The module") : README.index("## Tests")])
+FILES = re.findall(r"`(\w+(?:\.py|/))`", README[README.index("## The module") : README.index("## Tests")])
+SOURCES = sorted((ROOT / "metalib").rglob("*.py"))
 
 
 def test_the_example_prints_what_stands_below_it():
@@ -89,26 +90,36 @@ def test_ci_takes_its_test_command_from_the_readme():
     assert found == 'pip install -e ".[test]" && pytest\n'
 
 
+def entry(path):
+    """The list's entry for a file: its own name, or the name of its folder."""
+    return path.name if path.parent.name == "metalib" else f"{path.parent.name}/"
+
+
 def test_the_list_of_files_is_complete_and_in_reading_order():
     """A file imports only files above it."""
-    assert sorted(FILES) == sorted(path.name for path in (ROOT / "metalib").glob("*.py") if path.name != "__init__.py")
-    for place, name in enumerate(FILES):
-        tree = ast.parse((ROOT / "metalib" / name).read_text(encoding="utf-8"))
+    assert sorted(FILES) == sorted({entry(path) for path in SOURCES} - {"__init__.py"})
+    for path in SOURCES:
+        if path == ROOT / "metalib" / "__init__.py":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-        ours = [module.removeprefix("metalib.") + ".py" for module in imported if module.startswith("metalib.")]
-        assert set(ours) <= set(FILES[:place]), name
+        names = {module.split(".")[1] for module in imported if module.startswith("metalib.")}
+        place = FILES.index(entry(path))
+        above = {name.removesuffix(".py").removesuffix("/") for name in FILES[:place]}
+        own = {path.parent.name} if path.parent.name != "metalib" else set()
+        assert names <= above | own, path.name
 
 
 def test_the_packages_own_list_is_the_same():
     import metalib
 
     listed = re.findall(r"\w+", metalib.__doc__[metalib.__doc__.index("order:") :])[1:]
-    assert [f"{name}.py" for name in listed] == FILES
+    assert listed == [name.removesuffix(".py").removesuffix("/") for name in FILES]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_files_stay_small_enough_to_read(name):
-    assert len((ROOT / "metalib" / name).read_text(encoding="utf-8").splitlines()) <= 200
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_files_stay_small_enough_to_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 200
 
 
 def test_importing_metalib_does_no_work():
@@ -118,7 +129,7 @@ def test_importing_metalib_does_no_work():
 
 
 def test_no_private_torch_api_is_used():
-    for path in [*(ROOT / "metalib").glob("*.py")]:
+    for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")

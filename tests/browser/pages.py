@@ -27,6 +27,7 @@ class NotebookPage:
         self.cells = page.locator(".jp-Notebook .jp-Cell")
         self.errors = page.locator(f".jp-OutputArea-output[data-mime-type='{ERROR}']")
         self.warnings = page.locator(f".jp-OutputArea-output[data-mime-type='{STDERR}']")
+        self.broken_widgets = page.locator(".jupyter-widgets-error-widget")
         self.widgets = page.locator(".jp-OutputArea-output > .jupyter-widgets")
 
     def open(self, path: str) -> None:

@@ -1,16 +1,13 @@
-"""The trajectory lab and the shipped notebooks in a real JupyterLab: what a reader clicks is what is clicked here."""
+"""The trajectory lab in a real JupyterLab: what a reader clicks is what is clicked here."""
 
-import time
+import re
 from pathlib import Path
 
 import nbformat
-import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from pages import LabPanel, expect
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 MORE_THAN_ANYONE_WAITS_FOR = 5000  # outer steps: Stop must come before the end, also on a fast machine
-WIDGET = "application/vnd.jupyter.widget-view+json"
 PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 LAB = ["from metalib.lab import TrajectoryLab", "lab = TrajectoryLab(inner_steps=5)\nlab"]
 
@@ -118,6 +115,7 @@ def test_what_cannot_run_is_a_sentence(notebook, server, shots):
 
 def no_complaints(notebook) -> None:
     assert notebook.errors.all_inner_texts() + notebook.warnings.all_inner_texts() == []
+    expect(notebook.broken_widgets).to_have_count(0)
 
 
 def written_in_the_picture(notebook) -> str:
@@ -142,37 +140,54 @@ def test_the_dark_theme(notebook, server, shots):
         expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
         expect(lab.status).to_contain_text("in 200 outer steps")
         lab.screenshot(shots / "lab-dark.png")
+        no_complaints(notebook)
     finally:
         server.use_theme("JupyterLab Light")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_shipped_notebook_runs(notebook, server, path, shots):
-    """From a copy without outputs, so that nothing on the page can be left over from the author's own run."""
-    copy = server.root / "notebooks" / path.name
-    content = nbformat.read(path, as_version=4)
-    for cell in content.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    nbformat.write(content, copy)
-    meant_to_raise = [
-        number for number, cell in enumerate(content.cells) if "raises-exception" in cell.metadata.get("tags", [])
-    ]
+def test_by_keyboard_alone_through_the_extremes_of_every_control(notebook, server, shots):
+    """Tab reaches each control in the order in which they stand, and keys alone move it to both of its ends."""
+    lab = open_lab(notebook, small_notebook(server.root, *LAB, "lab.controls['outer_steps'].value = 3"))
+    page = notebook.page
+    lab.control("Version").focus()
+    order = []
+    for _ in range(13):
+        focused = page.evaluate("""() => {
+            const here = document.activeElement
+            return here.getAttribute('aria-label') || here.labels?.[0]?.textContent || here.textContent
+                || here.closest('.widget-slider')?.textContent
+        }""")
+        order.append(focused.strip())
+        page.keyboard.press("Tab")
+    wanted = ["Version", "Problem", "Rate model", "Inner steps K", "Outer steps", "Device", "Start rate", "Meta rate"]
+    places = [next(at for at, name in enumerate(order) if word in name) for word in [*wanted, "Seed", "Carry", "Run"]]
+    assert places == sorted(places), order
 
-    notebook.open(f"notebooks/{path.name}")
-    began = time.monotonic()
-    notebook.run_all(timeout=180)
-    print(f"\n{path.name}: {time.monotonic() - began:.0f} s to run")
-    notebook.picture(shots / f"{path.stem}.png")
-    expect(notebook.errors).to_have_count(len(meant_to_raise))
-    assert notebook.cells_with_errors() == meant_to_raise, notebook.errors.all_inner_texts()
-    expect(notebook.page.get_by_text("Error displaying widget")).to_have_count(0)
-    for widget in notebook.widgets.all():
-        expect(widget).to_be_visible()
-    saved = notebook.saved(copy).cells
-    raised = [any(output.output_type == "error" for output in cell.get("outputs", [])) for cell in saved]
-    assert [number for number, error in enumerate(raised) if error] == meant_to_raise
-    cells = [cell for cell in saved if cell.cell_type == "code"]
-    assert [cell.source for cell in cells if cell.source.strip() and cell.execution_count is None] == []
-    outputs = [output for cell in cells for output in cell.outputs]
-    expect(notebook.widgets).to_have_count(sum(WIDGET in output.get("data", {}) for output in outputs))
+    for name in ("Version", "Problem", "Rate model"):
+        for key in ("End", "Home"):
+            lab.control(name).press(key)
+            run_by_key(lab)
+    slider = lab.panel.get_by_role("slider")
+    for key, steps in (("End", "20"), ("Home", "1")):
+        slider.press(key)
+        expect(lab.panel.locator(".widget-readout").first).to_have_text(steps)
+        run_by_key(lab)
+    for name, numbers in (("Outer steps", "1"), ("Seed", "4294967295"), ("Start rate", "1e6"), ("Meta rate", "1e-12")):
+        lab.control(name).fill(numbers)
+        lab.control(name).press("Enter")
+        run_by_key(lab)
+    lab.control("Carry weights over").press("Space")
+    run_by_key(lab)
+    expect(lab.image).to_have_attribute("title", re.compile(f"{re.escape(lab.status.inner_text())}$"))
+    lab.screenshot(shots / "lab-extremes.png")
+    assert int(notebook.ask("print(len(lab.runs))")) == 13
+    no_complaints(notebook)
+
+
+def run_by_key(lab) -> None:
+    """Press Run with the space bar, and wait until it can be pressed again."""
+    lab.status.evaluate("status => { status.textContent = 'waiting' }")
+    lab.run.press("Space")
+    expect(lab.status).not_to_have_text("waiting")
+    expect(lab.run).to_be_enabled()
+    expect(lab.status).to_contain_text("K = ")
