@@ -11,18 +11,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from metalib.resume import write_whole
 from metalib.settings import Settings
 from metalib.train import Record, Run
 
 
 def save_csv(runs: Iterable[Run], path: str | Path) -> None:
-    """Write the runs to one table: their settings repeat in each row, so that any tool can group by them."""
+    """Write the runs to one table: their settings repeat in each row, so that any tool can group by them.
+
+    The file is there as a whole or not at all; an older one is replaced.
+    """
     rows = [row for number, run in enumerate(runs) for row in _rows(number, run)]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, names)
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, file.getvalue())
 
 
 def _rows(number: int, run: Run) -> Iterator[dict[str, str]]:

@@ -12,7 +12,7 @@ from metalib.optimisers import SGD, Adam
 from metalib.problems import PROBLEMS, Task, Weights, place
 from metalib.rates import RATES, Learned, Meta, learned
 from metalib.settings import DTYPES, Settings
-from metalib.train import Diverged, Record, Run, check_finite, explain
+from metalib.train import Record, Run, explosion, is_finite
 from metalib.unroll import begin, one_thread
 
 FREE = ("inner_steps", "outer_steps", "meta_rate", "start_rate", "seed")  # what runs may differ in
@@ -50,6 +50,10 @@ def train_together(settings: Sequence[Settings]) -> Iterator[list[Run]]:
             tasks = [problem.sample(*each) for each in zip(counts, generators, strict=True)]
             found = _outer_step(settings[0], meta, counts, weights, tasks)
         _record(step, runs, found, (time.perf_counter() - began) / len(runs))
+        for i, run in enumerate(runs):
+            if run.records and not run.error and not is_finite(run.records[-1]):
+                own, rates = ({name: t[i] for name, t in tree.items()} for tree in (weights, found.rates[0]))
+                run.error = explosion(run.records[-1], run.settings, own, rates, tasks[i])
         yield runs
         directions, memory = rule.direction(step, found.gradient, memory, meta)
         going = torch.tensor([not run.error for run in runs])
@@ -97,7 +101,3 @@ def _record(step: int, runs: list[Run], found: Found, seconds: float) -> None:
             seconds=seconds,
         )
         run.records.append(record)
-        try:
-            check_finite(record)
-        except Diverged as error:
-            run.error = explain(error)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 import torch
 
+from metalib.edge import edge
 from metalib.metagrad import MetaGradient, meta_gradient
 from metalib.optimisers import Adam
 from metalib.problems import PROBLEMS, Task, Weights
 from metalib.rates import RATES, Curve, Learned, learned
+from metalib.resume import State, check_same, start
 from metalib.settings import Settings
-from metalib.unroll import begin, curve, draw, one_thread, unroll
+from metalib.unroll import curve, draw, one_thread, unroll
 
 
 @dataclass(frozen=True)
@@ -49,34 +51,38 @@ class Diverged(ArithmeticError):
     """The outer loss or the meta-gradient is no longer finite; the record of that step was yielded before."""
 
 
-def train(settings: Settings) -> Iterator[Record]:
+def train(settings: Settings, state: State | None = None) -> Iterator[Record]:
     """Learn the rate: unroll, differentiate the outer loss for the meta-parameters, one step of Adam; then yield.
 
     Every outer step starts from weights without a history, so neither graph nor memory grows. Whatever the inner loop's
     version raises comes out of here as it is; Diverged follows the record in which a number stopped being finite.
+    Goes on from `state` when there is one, and keeps it up to date: at each yield it stands after that record's step.
     """
-    generator, weights, meta = begin(settings)
-    numbers = {name: p.item() for name, p in meta.items()}  # a step of Adam on plain numbers costs next to nothing
-    rule, memory = Adam(), Adam().start(numbers)
-    for step in range(settings.outer_steps):
-        began = time.perf_counter()
+    state = start(settings) if state is None else state
+    check_same(state, settings)
+    rule = Adam()
+    while state.step < settings.outer_steps:
+        began, generator = time.perf_counter(), state.generator.clone_state()
         with one_thread():
-            run = outer_step(settings, numbers, weights, draw(settings, generator))
+            task = draw(settings, generator)
+            run = outer_step(settings, state.numbers, state.weights, task)
         record = Record(
-            step=step,
+            step=state.step,
             rates=curve(settings, run),
             inner_losses=tuple(loss.item() for loss in run.inner_losses),
             meta_loss=run.outer_loss.item(),
             meta_gradient={name: None if g is None else g.item() for name, g in run.gradient.items()},
             seconds=time.perf_counter() - began,
         )
-        yield record
-        check_finite(record)
         gradients = {name: g or 0.0 for name, g in record.meta_gradient.items()}
-        directions, memory = rule.direction(step, gradients, memory, numbers)
-        numbers = {name: number - settings.meta_rate * directions[name] for name, number in numbers.items()}
-        if settings.carry:
-            weights = run.weights
+        if is_finite(record):
+            directions, memory = rule.direction(state.step, gradients, state.memory, state.numbers)
+            numbers = {name: p - settings.meta_rate * directions[name] for name, p in state.numbers.items()}
+            weights = run.weights if settings.carry else state.weights
+            state.set(step=state.step + 1, numbers=numbers, memory=memory, weights=weights, generator=generator)
+        yield record
+        if not is_finite(record):
+            raise Diverged(explosion(record, settings, state.weights, run.rates[0], task))
 
 
 def outer_step(settings: Settings, numbers: dict[str, float], weights: Weights, task: Task) -> MetaGradient:
@@ -97,15 +103,17 @@ def outer_step(settings: Settings, numbers: dict[str, float], weights: Weights, 
     return MetaGradient(dict(zip(meta, grads, strict=True)), *seen, "reverse", "as it is written")
 
 
-def check_finite(record: Record) -> None:
-    """Diverged, with a sentence, where the record's outer loss or meta-gradient is not finite."""
+def is_finite(record: Record) -> bool:
     gradients = [g for g in record.meta_gradient.values() if g is not None]
-    if not all(map(math.isfinite, [record.meta_loss, *gradients])):
-        rates = ", ".join(f"{rate:.3g}" for rate in record.rates.values())
-        raise Diverged(
-            f"outer step {record.step} diverged at rate {rates}: the outer loss is {record.meta_loss:.3g}. "
-            "Choose a smaller start rate, a smaller meta rate or fewer inner steps"
-        )
+    return all(map(math.isfinite, [record.meta_loss, *gradients]))
+
+
+def explosion(record: Record, settings: Settings, weights: Weights, rates: Weights, task: Task) -> str:
+    """What to say of a record that is not finite, and of the inner loop that began with these weights and rates."""
+    where = ", ".join(f"{rate:.3g}" for rate in record.rates.values())
+    what = f"outer step {record.step} diverged at rate {where}: the outer loss is {record.meta_loss:.3g}"
+    why = edge(settings, weights, rates, task)
+    return f"{what}. {why}. Choose a smaller start rate, a smaller meta rate or fewer inner steps"
 
 
 def complete(settings: Settings) -> Run:
