@@ -56,7 +56,7 @@ def legend_entry(run: Run, name: str) -> str:
     """A run's entry in a legend: its name, and how it ended or which line is which."""
     curves, styles = rate_names(run), ("solid", "dashed", "dash-dotted", "dotted")
     if run.error:
-        return f"{name}: ended after {len(run.records)} outer steps"
+        return f"{name}: ended after {len(run.records)} outer step{'s' * (len(run.records) != 1)}"
     if len(curves) < 2:
         return name
     return f"{name}\n({', '.join(f'{c} {styles[i % 4]}' for i, c in enumerate(curves))})"
@@ -83,7 +83,7 @@ def sentence(run: Run, name: str = "") -> str:
     best = best_rate(run.settings)
     if best is not None:
         text += f" (best rate {best:.3g})"
-    return f"{text}. It ended early. {run.error}" if run.error else text
+    return f"{text}. It ended early. {run.error[0].upper()}{run.error[1:]}" if run.error else text
 
 
 @contextmanager

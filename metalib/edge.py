@@ -1,8 +1,8 @@
 """How far one inner step reaches: rate times curvature, the number on which it hangs whether a run explodes.
 
-On the loss ½ h (w - c)² a step multiplies w - c by 1 - rate·h. Above rate·h = 2 that is more than one in size: each step
-overshoots by more than it began with. On any other loss the same holds near the weights, with the Hessian's largest
-eigenvalue for h.
+On the loss ½ h (w - c)² a step multiplies w - c by 1 - rate·h. Above rate·h = 2 that is more than one in size: each
+step overshoots by more than it began with. On any other loss the same holds near the weights, with the Hessian's
+largest eigenvalue for h.
 """
 
 import torch

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 
 from metalib.settings import Settings
-from metalib.together import complete_together, why_not_together
+from metalib.together import train_together, why_not_together
 from metalib.train import Run, complete
 
 AT_ONCE = 256  # runs in one tensor program: more were measured to be no faster
@@ -67,9 +67,9 @@ def grid(base: Settings, **values: Iterable) -> list[Settings]:
 def sweep(
     settings: Iterable[Settings],
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Sweep:
-    """Run all the settings. `progress(done, all)` is called after each piece of work, in this thread.
+    """Run all the settings. `progress(share)` hears which share of the work is done, from 0 to 1, in this thread.
 
     Ctrl-C, or Stop in Jupyter, ends it and keeps what is done: the rest is in `left`. When a pool breaks, because one
     of its workers died, what it had not finished is run here, and a note says so. (Dask gives the work of a worker that
@@ -77,10 +77,10 @@ def sweep(
     """
     found = Sweep(_listed(settings), {}, [])
     try:
-        for pieces in _here(found) if executor is None else _there(found, executor):
+        for pieces, runs in _here(found) if executor is None else _there(found, executor):
             found.done.update(pieces)
             if progress is not None:
-                progress(len(found.done), len(found.settings))
+                progress((len(found.done) + runs) / len(found.settings))
     except KeyboardInterrupt:
         found.notes.append(f"interrupted: {len(found.done)} of {len(found.settings)} runs are done")
     return found
@@ -96,14 +96,23 @@ def _listed(settings: Iterable[Settings]) -> list[Settings]:
     return listed
 
 
-def _here(found: Sweep) -> Iterator[dict[int, Run]]:
-    """Pieces of work in this process: one tensor program for those that can share one, then the others one by one."""
+Work = Iterator[tuple[dict[int, Run], float]]  # runs that are finished, by place; how many others are done in part
+
+
+def _here(found: Sweep) -> Work:
+    """In this process: one tensor program for those that can share one, then the others one by one."""
     for places in _groups(found.settings):
         group = [found.settings[place] for place in places]
-        if len(group) > 1:
-            yield dict(zip(places, complete_together(group), strict=True))
-        else:
-            yield {places[0]: complete(group[0])}
+        if len(group) == 1:
+            yield {places[0]: complete(group[0])}, 0.0
+            continue
+        longest = max(each.outer_steps for each in group)
+        runs: list[Run] = []
+        for step, grown in enumerate(train_together(group), start=1):
+            runs = grown
+            if step < longest:
+                yield {}, len(group) * step / longest
+        yield dict(zip(places, runs, strict=True)), 0.0
 
 
 def _groups(settings: list[Settings]) -> list[list[int]]:
@@ -119,7 +128,7 @@ def _groups(settings: list[Settings]) -> list[list[int]]:
     return groups
 
 
-def _there(found: Sweep, executor: Executor) -> Iterator[dict[int, Run]]:
+def _there(found: Sweep, executor: Executor) -> Work:
     """One piece of work for each run, in the order in which they end."""
     futures, broken = {}, None
     try:
@@ -127,7 +136,7 @@ def _there(found: Sweep, executor: Executor) -> Iterator[dict[int, Run]]:
             futures[executor.submit(complete, each)] = place
         for future in as_completed(futures):
             try:
-                yield {futures[future]: future.result()}
+                yield {futures[future]: future.result()}, 0.0
             except Exception as error:  # `complete` keeps a run's own errors: it is the pool that failed
                 broken = broken or error
     except BrokenExecutor as error:  # already while the work was handed out
@@ -139,4 +148,4 @@ def _there(found: Sweep, executor: Executor) -> Iterator[dict[int, Run]]:
     if left:
         found.notes.append(f"the pool failed ({broken}): {len(left)} runs were made in this process instead")
     for place in left:
-        yield {place: complete(found.settings[place])}
+        yield {place: complete(found.settings[place])}, 0.0

@@ -1,4 +1,4 @@
-"""Runs in a table and back, without loss: `save_csv(runs, path)` and `load_csv(path)`.
+"""Runs in a table and back, without loss: `save_csv(runs, path)`, `add_csv(runs, path)` and `load_csv(path)`.
 
 A table has one row a record. A column's name is a field, or a field and a key: `rates.fc1.weight`. An empty cell means
 that this run has no such key; None and nan are written out. repr gives every float back exactly.
@@ -30,6 +30,23 @@ def save_csv(runs: Iterable[Run], path: str | Path) -> None:
     write_whole(path, file.getvalue())
 
 
+def add_csv(runs: Iterable[Run], path: str | Path) -> list[Run]:
+    """Write the runs to the table at `path` beside those that it holds, none twice; returns all that it then holds.
+
+    ValueError where there is another file: it is left alone.
+    """
+    held = load_csv(path) if Path(path).exists() else []
+    held += unknown(runs, held)
+    save_csv(held, path)
+    return held
+
+
+def unknown(runs: Iterable[Run], held: Iterable[Run]) -> list[Run]:
+    """Those of the runs that are not held. Compared as rows: a nan, unlike itself, equals a nan there."""
+    known = {repr(list(_rows(0, run))) for run in held}
+    return [run for run in runs if repr(list(_rows(0, run))) not in known]
+
+
 def _rows(number: int, run: Run) -> Iterator[dict[str, str]]:
     head = {"run": number, "error": run.error}
     head |= {f"settings.{name}": repr(value) for name, value in asdict(run.settings).items()}
@@ -52,6 +69,8 @@ def load_csv(path: str | Path) -> list[Run]:
         text = file.read()
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
+        if text and not {"run", "error"} <= set(reader.fieldnames or ()):
+            raise _Unreadable("not a table of runs that save_csv wrote: its first line has not their columns")
         for row in reader:
             _add(runs, row)
         if text and text[-1] not in "\r\n":

@@ -68,9 +68,8 @@ def test_the_table_has_a_row_a_run():
     assert raising["outer_steps_done"] == 0 and raising["meta_loss"] is None and "rates.rate" not in raising
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_pool_of_processes_gives_the_same_to_the_last_digit(workers):
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+def test_a_pool_of_processes_gives_the_same_to_the_last_digit():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = sweep(MIXED, pool)
     assert [timeless(run) for run in found.runs] == one_by_one(MIXED)
 
@@ -78,14 +77,17 @@ def test_a_pool_of_processes_gives_the_same_to_the_last_digit(workers):
 def test_progress_is_told_as_it_goes():
     told = []
     with ThreadPoolExecutor(1) as pool:
-        sweep(MIXED[:4], pool, progress=lambda done, of: told.append((done, of)))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+        sweep(MIXED[:4], pool, progress=told.append)
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    told.clear()
+    sweep(grid(SHORT, version=("functional", "item"), seed=range(2)), progress=told.append)
+    assert told == sorted(told) and told[-1] == 1.0 and len(told) == SHORT.outer_steps + 2
 
 
 @pytest.mark.parametrize("pool", [False, True])
 def test_an_interrupt_keeps_what_is_done_and_the_rest_can_be_gone_on_with(pool):
-    def stop(done, of):
-        if done >= 5:
+    def stop(share):
+        if share >= 5 / 9:
             raise KeyboardInterrupt
 
     settings = [replace(each, version="first_order") for each in grid(SHORT, seed=range(9))]
@@ -112,8 +114,8 @@ def test_a_pool_whose_worker_dies_loses_no_result():
     settings = [replace(each, version="first_order", outer_steps=60) for each in grid(SHORT, seed=range(12))]
     killed = []
 
-    def kill(done, of):
-        if done == 2:
+    def kill(share):
+        if not killed and share >= 2 / 12:
             victim = next(iter(pool._processes.values()))
             os.kill(victim.pid, signal.SIGKILL)
             killed.append(victim.pid)
@@ -185,8 +187,8 @@ def test_a_dask_cluster_gives_the_same_and_survives_the_death_of_a_worker():
         distributed.Client(cluster) as client,
     ):
 
-        def kill(done, of):
-            if done >= 2 and not killed:
+        def kill(share):
+            if share >= 2 / 24 and not killed:
                 victim = next(iter(cluster.workers.values())).process.pid
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)

@@ -191,3 +191,36 @@ def run_by_key(lab) -> None:
     expect(lab.status).not_to_have_text("waiting")
     expect(lab.run).to_be_enabled()
     expect(lab.status).to_contain_text("K = ")
+
+
+def test_the_workbench_compares_and_keeps(notebook, server, shots):
+    """Its runs are there again in a new kernel, and after the page was loaded anew."""
+    bench = ["from metalib.workbench import Workbench", "lab = Workbench('kept.csv', outer_steps=30)\nlab"]
+    table = server.root / "notebooks" / "kept.csv"
+    lab = open_lab(notebook, small_notebook(server.root, *bench))
+    lab.run.click()
+    expect(lab.status).to_contain_text("in 30 outer steps")
+    page = notebook.page
+    page.get_by_role("tab", name="Keep").click()
+    expect(page.locator(".files-status")).to_contain_text("kept.csv holds 1 run")
+    assert table.exists()
+
+    page.get_by_role("tab", name="Compare").click()
+    comparison = page.locator(".lab-comparison")
+    comparison.get_by_label("Seeds").fill("3")
+    comparison.get_by_role("button", name="Compare").click()
+    expect(page.locator(".compare-status")).to_contain_text(") at K = 1; ")
+    expect(page.locator("img.compare-plot")).to_have_attribute("title", re.compile("first_order: .* at K = 1; "))
+    page.wait_for_timeout(500)
+    page.locator(".workbench").screenshot(path=shots / "workbench-compare.png")
+    no_complaints(notebook)
+
+    page.get_by_role("tab", name="Keep").click()
+    page.locator(".workbench").screenshot(path=shots / "workbench-keep.png")
+    server.end_kernels()
+    lab = open_lab(notebook, "notebooks/browser_test.ipynb")
+    page.get_by_role("tab", name="Keep").click()
+    expect(page.locator(".files-status")).to_contain_text("holds 1 run, 1 of them new here")
+    page.get_by_role("tab", name="Run", exact=True).click()
+    assert "in 30 outer steps" in lab.image.get_attribute("title")
+    no_complaints(notebook)
