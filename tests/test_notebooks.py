@@ -144,6 +144,41 @@ def test_it_shows_what_its_prose_is_about(start):
         assert line.strip() and line in printed(notebook), line
 
 
+NOT_TEXT = re.compile(
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\]\([^)]*\)|\[pytorch#\d+|^# .*?$|^\*\d+ minutes.*?\*|^## Exercise [\d.]+",
+    re.DOTALL | re.M,
+)
+NUMBER = re.compile(r"(?<![\w.\-^])(\d[\d,]*\.\d+|\d[\d,]*(?=%)|\d{3,})")
+
+
+def spoken_numbers(text):
+    """The numbers in prose that somebody must have measured: decimals, percentages and large ones.
+
+    A paragraph that says **recorded** names what was measured elsewhere, and the table below it belongs to it.
+    """
+    recorded = False
+    for block in re.split(r"\n\s*\n", NOT_TEXT.sub("", text)):
+        recorded = bool(re.search(r"\*\*[^*]*recorded", block, re.I)) or (recorded and block.lstrip().startswith("|"))
+        if not recorded:
+            yield from ((number, block) for number in NUMBER.findall(block.replace("$", "")))
+
+
+def everything_shown(name):
+    notebook = read(name)
+    outputs = [out for cell in code(notebook) for out in cell.outputs]
+    shown = [out.get("text", "") + str(out.get("data", {}).get("text/plain", "")) for out in outputs]
+    return "".join([*shown, *(cell.source for cell in code(notebook))]).replace(",", "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_in_prose_is_printed_by_a_cell(name):
+    """In this notebook, or in the one that the paragraph names."""
+    for number, block in spoken_numbers(prose(read(name))):
+        others = [other for other in NAMES if re.search(rf"(notebook |\[){other[:2]}\b", block)]
+        whole = re.compile(rf"(?<![\d.]){re.escape(number.replace(',', ''))}(?!\.?\d)")
+        assert any(whole.search(everything_shown(place)) for place in [name, *others]), (number, block)
+
+
 def test_the_grid_in_notebook_05_is_the_table_that_the_unit_tests_hold():
     from test_versions import EXPECTED
 
