@@ -39,7 +39,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
 
-
 def as_written(app, what, name, obj, options, lines):
     """Our docstrings are plain text with a layout of their own, to be read in an editor: kept line for line."""
     lines[:] = ["", ".. code-block:: text", "", *("   " + line for line in lines), ""]
@@ -50,6 +49,8 @@ def setup(app):
 
 
 html_theme = "sphinx_book_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "Learning a learning rate in PyTorch"
 html_theme_options = {"use_download_button": True, "show_toc_level": 2, "home_page_in_toc": True}
 repository = os.environ.get("METALIB_REPOSITORY", "")  # an address such as https://github.com/you/metalib
