@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from metalib.problems import Batch, Task, Weights
-from metalib.trial import refuse, try_out
+from metalib.randomness import drawing
+from metalib.trial import first_loss, refuse, try_out
+from metalib.unroll import fresh_leaves
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 NORMS += (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
@@ -80,6 +82,8 @@ class FromModule:
                 raise ValueError(f"weights[{name!r}] has the shape {shapes[0]}: the module's has {shapes[1]}")
         if not self._tried:
             try_out(self.loss, weights, batch, self._copy, self.learned)
+            with torch.enable_grad(), drawing(0, weights):
+                first_loss(self.loss, fresh_leaves(weights), self.outer, "the outer batch")
             self._tried = True
 
     def loss(self, weights: Weights, batch: Batch) -> Tensor:

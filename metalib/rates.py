@@ -128,7 +128,7 @@ def _fresh(name: str, value, like: Tensor) -> Tensor:
             return leaf
     try:
         leaf = torch.as_tensor(value, dtype=like.dtype, device=like.device).detach().clone()
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise ValueError(f"{name} is {value!r}: give a number, or a tensor") from None
     if not leaf.isfinite().all():
         raise ValueError(f"{name} is {value!r}: give a finite number, and one that {like.dtype} can hold")

@@ -15,6 +15,8 @@ from concurrent.futures import BrokenExecutor, Executor, as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 
+from torch import Tensor
+
 from metalib.settings import Settings
 from metalib.together import train_together, why_not_together
 from metalib.train import Run, complete
@@ -59,7 +61,7 @@ def grid(base: Settings, **values: Iterable) -> list[Settings]:
     grid(Settings(), inner_steps=(1, 2), seed=range(3)) holds six settings. A ValueError names a value that cannot be.
     """
     for name, each in values.items():
-        if isinstance(each, str) or not isinstance(each, Iterable):
+        if isinstance(each, str | Tensor) or not isinstance(each, Iterable):
             raise ValueError(f"{name} is {each!r}: give the values to try, such as {name}=({each!r},)")
     return [replace(base, **dict(zip(values, each, strict=True))) for each in product(*values.values())]
 

@@ -32,6 +32,10 @@ def refuse(module: nn.Module) -> None:
         if any(vars(layer).get(hooks) for hooks in ("_backward_hooks", "_full_backward_hooks", "_backward_pre_hooks")):
             raise ValueError(f"{name or 'the module'} has backward hooks, which change gradients unseen: remove them")
     for name, p in module.named_parameters():
+        if isinstance(p, nn.parameter.UninitializedParameter):
+            raise ValueError(f"parameter {name!r} has no shape yet: call the module once on an input")
+        if p.is_meta:
+            raise ValueError(f"parameter {name!r} is on the meta device and has no numbers: build the module on the cpu")
         if p.is_complex() and p.requires_grad:
             raise ValueError(f"parameter {name!r} is complex: give its real and its imaginary part as two parameters")
         if getattr(p, "_backward_hooks", None):
@@ -53,7 +57,7 @@ def try_out(
     trial, losses = fresh_leaves(weights), []
     for _ in range(2):
         with drawing(0, weights), torch.enable_grad():
-            losses.append(loss_of(dict(trial), batch))
+            losses.append(first_loss(loss_of, trial, batch, "the first inner batch"))
     if not isinstance(losses[0], Tensor) or losses[0].dim():
         return  # refused by whoever asked for the loss, in words of its own
     _unchanged(before, dict([*copy.named_buffers(), *copy.named_parameters()]), "buffer or frozen parameter")
@@ -72,6 +76,20 @@ def try_out(
                 "read parameters as attributes of their layers, in forward (an outside list of them is not replaced)"
             )
     _differentiable(losses[0], trial)
+
+
+def first_loss(loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, batch: Batch, which: str) -> Tensor:
+    """The loss on a batch that was not tried before. What the module or the criterion raises becomes a ValueError."""
+    try:
+        return loss_of(dict(weights), batch)
+    except ValueError:
+        raise
+    except Exception as error:
+        message = str(error).partition("\n")[0]
+        raise ValueError(
+            f"on {which} the module or the criterion raises {type(error).__name__}: {message}. Check the shapes, the "
+            "dtypes and the devices of what you gave"
+        ) from error
 
 
 def _unchanged(before: Weights, after: Weights, what: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from metalib.exercises import EXERCISES, GOALS, check, examine, goal
+from metalib.exercises import EXERCISES, GOALS, check, examine, goal, load
 
 HERE = Path(__file__).parent
 NOTEBOOKS = {path.name[:2]: path for path in (HERE.parent / "notebooks").glob("*.ipynb")}
@@ -20,8 +20,7 @@ ANSWERS = [import_module(f"answers.{path.stem}") for path in sorted((HERE / "ans
 WRONG = {name: answers for module in ANSWERS for name, answers in module.WRONG.items()}
 RIGHT = {name: answers for module in ANSWERS for name, answers in module.RIGHT.items()}
 
-with pytest.raises(ValueError, match="unknown exercise 'all'"):
-    examine("all", None)  # and all of them are registered
+load()
 
 
 def by_number(name):
@@ -126,5 +125,10 @@ def test_every_lesson_has_a_goal_that_no_run_has_not_reached():
 
 
 def test_an_unknown_goal_is_named():
-    with pytest.raises(ValueError, match="unknown goal '99': choose one of '0"):
+    with pytest.raises(ValueError, match="unknown goal '99': choose one of '"):
         goal("99")
+
+
+def test_an_unknown_exercise_is_named():
+    with pytest.raises(ValueError, match="unknown exercise '2.9': choose one of '"):
+        examine("2.9", None)

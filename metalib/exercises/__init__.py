@@ -3,7 +3,7 @@
     from metalib.exercises import check
     check("2.1", my_function)          prints what was measured and, if it is wrong, why
 
-One file for each notebook holds its exercises and the goal of its lab. A check never looks at the answer's text: it
+The exercises of a notebook and the goal of its lab are registered in one file; a long check has a second. A check never looks at the answer's text: it
 runs it, at one, two and five inner steps, on one weight and on a network, and asks the referee. Reading a check gives
 its answer away.
 """
@@ -15,7 +15,7 @@ from metalib.exercises.checking import EXERCISES, GOALS, Exercise, Finding, Goal
 from metalib.report import Undecided
 from metalib.settings import one_of
 
-__all__ = ["EXERCISES", "GOALS", "Exercise", "Finding", "Goal", "check", "examine", "goal"]
+__all__ = ["EXERCISES", "GOALS", "Exercise", "Finding", "Goal", "check", "examine", "goal", "load"]
 
 
 def check(name: str, answer) -> None:
@@ -28,7 +28,7 @@ def examine(name: str, answer) -> Finding:
 
     Raises ValueError for a name that no exercise has.
     """
-    _load()
+    load()
     exercise = EXERCISES[one_of("exercise", name, EXERCISES)]
     try:
         return exercise.examine(answer)
@@ -40,11 +40,11 @@ def examine(name: str, answer) -> Finding:
 
 def goal(name: str) -> Goal:
     """The goal of the lab in the notebook of that number, such as "02"."""
-    _load()
+    load()
     return GOALS[one_of("goal", name, GOALS)]
 
 
-def _load() -> None:
+def load() -> None:
     """Each file registers its exercises when it is imported."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
