@@ -15,13 +15,15 @@ numbers on every device.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
+
+from metalib.noisy import one_weight_rate, quadratic_rate
 
 Weights = dict[str, Tensor]
 
@@ -87,33 +89,8 @@ class OneWeight:
         return -inner_steps * h**2 * (1 - rate * h) ** (2 * inner_steps - 1) * (self.start - self.target) ** 2
 
     def best_rate(self, inner_steps: int) -> float:
-        """The rate that minimises the expected outer loss E[m (1 - 2 m rate)^(2K)], where m = mean(x²).
-
-        On one batch the best rate is 1 / (2m), about 0.5. Over fresh batches of n points, n·m follows a χ² law with
-        n degrees of freedom. For K = 1 its moments give n / (2n + 8). More steps make the best rate smaller: a batch
-        with a large m punishes a high rate with the power 2K.
-        """
-        return _best_rate(self.points, inner_steps)
-
-
-@lru_cache
-def _best_rate(n: int, inner_steps: int) -> float:
-    """The zero of d/d rate ∫ m (1 - 2 m rate)^(2K) p(m) dm, by bisection on a sum over a fine grid of m.
-
-    The terms are m to the power n/2 + 2K at most, times exp(-n m / 2): with many steps they peak far outside of p, so
-    the grid reaches forty standard deviations beyond that peak, and the sum is taken over logarithms.
-    """
-    power = n / 2 + 2 * inner_steps
-    m = torch.linspace(0, 2 / n * (power + 40 * power**0.5), 4_001, dtype=torch.float64)[1:]
-    log_weight = (n / 2 + 1) * m.log() - n * m / 2  # of m² p(m), but for a constant
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        rate = (low + high) / 2
-        left = 1 - 2 * m * rate
-        size = log_weight + (2 * inner_steps - 1) * left.abs().log()
-        slope = -(left.sign() * (size - size.max()).exp()).sum().item()
-        low, high = (rate, high) if slope < 0 else (low, rate)
-    return low
+        """The rate that minimises the expected outer loss E[m (1 - 2 m rate)^(2K)], where m = mean(x²)."""
+        return one_weight_rate(self.points, inner_steps)
 
 
 class Net(nn.Module):
@@ -187,7 +164,34 @@ class Classifier:
         return None
 
 
-PROBLEMS = {
-    problem.name: problem
-    for problem in (OneWeight(), Classifier(), Classifier("classifier, random labels", labels="random"))
-}
+@dataclass(frozen=True)
+class NoisyQuadratic:
+    """Two directions, one steep and one flat, and noise: the loss is ½ Σ h (w - y)², with h the curvatures.
+
+    Each inner step sees another y, drawn around 0 with the variance noise² / h: the variance of the gradient's noise is
+    then in proportion to the curvature. The outer loss has y = 0. A batch holds h as `x`, and `y`.
+    """
+
+    name: str = "noisy quadratic"
+    curvatures: tuple[float, ...] = (1.0, 0.02)
+    starts: tuple[float, ...] = (1.0, 1.0)
+    noise: float = 0.1
+
+    def initial_weights(self, generator: torch.Generator) -> Weights:
+        return {"w": torch.tensor(self.starts, dtype=torch.float64)}
+
+    def sample(self, inner_steps: int, generator: torch.Generator) -> Task:
+        h = torch.tensor(self.curvatures, dtype=torch.float64)
+        y = torch.randn(inner_steps, len(h), dtype=torch.float64, generator=generator) * self.noise / h.sqrt()
+        return Task([Batch(h, each) for each in y], Batch(h, torch.zeros_like(h)))
+
+    def loss(self, weights: Weights, batch: Batch) -> Tensor:
+        return (batch.x * (weights["w"] - batch.y) ** 2).sum() / 2
+
+    def best_rate(self, inner_steps: int) -> float:
+        """The rate that minimises the expected outer loss; its second moments have a closed form."""
+        return quadratic_rate(inner_steps, self.curvatures, self.starts, self.noise)
+
+
+_RANDOM = Classifier("classifier, random labels", labels="random")
+PROBLEMS = {problem.name: problem for problem in (OneWeight(), Classifier(), _RANDOM, NoisyQuadratic())}

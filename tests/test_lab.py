@@ -445,7 +445,7 @@ def test_every_version_and_problem_and_rate_model_runs_in_the_lab():
         return lab
 
     lab = in_a_loop(scenario)
-    assert len(lab.runs) == 13 + 3 + 3 and lab.picture().png.startswith(b"\x89PNG")
+    assert len(lab.runs) == 13 + 4 + 3 and lab.picture().png.startswith(b"\x89PNG")
 
 
 def test_the_runs_go_to_a_table(tmp_path):

@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from metalib.problems import PROBLEMS, Batch, Task, place
+from metalib.noisy import expected_loss
+from metalib.problems import PROBLEMS, Batch, NoisyQuadratic, Task, place
 
 
 def generator(seed=0):
@@ -68,6 +69,74 @@ def test_a_seed_means_the_same_numbers(name):
 
     assert all(torch.equal(a, b) for a, b in zip(numbers(3), numbers(3), strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(numbers(3), numbers(4), strict=True))
+
+
+def walk(problem, rate, steps, copies=20_000):
+    """The outer losses of many copies, each with its own noise; every step is written down by hand."""
+    h = torch.tensor(problem.curvatures, dtype=torch.float64)
+    w, source = torch.tensor(problem.starts, dtype=torch.float64).expand(copies, -1), generator()
+    for _ in range(steps):
+        noise = problem.noise * h.sqrt() * torch.randn(copies, len(h), dtype=torch.float64, generator=source)
+        w = w - rate * (h * w + noise)
+    return 0.5 * (h * w**2).sum(dim=1)
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.3, 1), (1.9, 5), (0.38, 50)])
+def test_the_expected_loss_of_the_noisy_quadratic_is_the_mean_of_many_walks(rate, steps):
+    problem = PROBLEMS["noisy quadratic"]
+    settings = steps, problem.curvatures, problem.starts, problem.noise
+    losses = walk(problem, rate, steps)
+    known = expected_loss(torch.tensor([rate], dtype=torch.float64), *settings).item()
+    assert losses.mean().item() == pytest.approx(known, abs=4 * losses.std().item() / len(losses) ** 0.5)
+
+
+def exact_loss(problem, rate, steps):
+    """E[w²] step by step in fractions."""
+    rate, total = Fraction(rate), Fraction(0)
+    for h, start in zip(map(Fraction, problem.curvatures), map(Fraction, problem.starts), strict=True):
+        square = start**2
+        for _ in range(steps):
+            square = (1 - rate * h) ** 2 * square + rate**2 * Fraction(problem.noise) ** 2 * h
+        total += h * square / 2
+    return total
+
+
+@pytest.mark.parametrize("problem", [NoisyQuadratic(), NoisyQuadratic(curvatures=(1.0,), starts=(1.0,), noise=0.5)])
+@pytest.mark.parametrize("steps", [1, 2, 5, 20])
+def test_best_rate_of_the_noisy_quadratic_is_lower_than_all_others(problem, steps):
+    """In exact arithmetic: than its neighbours, and than a grid up to the edge."""
+    best = problem.best_rate(steps)
+    lowest = exact_loss(problem, best, steps)
+    assert lowest < min(exact_loss(problem, best * factor, steps) for factor in (0.9999, 1.0001))
+    assert lowest < min(exact_loss(problem, k / 64, steps) for k in range(1, 128))
+
+
+def test_best_rate_of_the_noisy_quadratic_at_one_step():
+    """The zero of d/d rate ½ Σ h ((1 - rate·h)² + rate² 0.01 h), in a line."""
+    h = torch.tensor([1.0, 0.02], dtype=torch.float64)
+    known = (h**2).sum() / (h**3 + 0.01 * h**2).sum()
+    assert PROBLEMS["noisy quadratic"].best_rate(1) == pytest.approx(known.item(), abs=1e-6)
+
+
+def test_a_short_horizon_errs_to_both_sides():
+    """What notebook 08 is about, and that it hangs on the numbers."""
+    far, near, flatter = NoisyQuadratic(), NoisyQuadratic(starts=(0.05, 1.0)), NoisyQuadratic(curvatures=(1.0, 0.01))
+    assert all(far.best_rate(K) > far.best_rate(200) for K in (1, 2, 5, 10, 20, 50, 100))
+    assert near.best_rate(1) < near.best_rate(200) < near.best_rate(50)
+    assert flatter.best_rate(20) < flatter.best_rate(200) < flatter.best_rate(1)
+
+
+def test_the_noisy_quadratics_gradient_noise_is_in_proportion_to_the_curvature():
+    problem = PROBLEMS["noisy quadratic"]
+    task = problem.sample(4_000, generator())
+    gradients = []
+    for batch in task.inner:
+        w = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+        gradients.append(torch.autograd.grad(problem.loss({"w": w}, batch), w)[0])
+    variances = torch.stack(gradients).var(dim=0)
+    assert variances.tolist() == pytest.approx([0.01, 0.0002], rel=0.1)
+    assert problem.loss({"w": torch.zeros(2, dtype=torch.float64)}, task.outer) == 0  # the outer loss has no noise
+    assert problem.loss({"w": torch.ones(2, dtype=torch.float64)}, task.outer).item() == pytest.approx(0.51)
 
 
 @pytest.mark.parametrize("name", ["classifier", "classifier, random labels"])
