@@ -156,7 +156,7 @@ class TrajectoryPlot:
 
 def _message(seen: list[Seen]) -> tuple[str, str]:
     """What is written into the left plot, and its colour."""
-    error = seen[-1].run.error if seen else ""
+    error = seen[-1].run.error.partition(". ")[0] if seen else ""  # the rest stands below, in words
     quiet = "press Run" if not seen else "no gradient reaches the rate" if seen[-1].cut else ""
     return error or quiet, "#8B0000" if error else "#555555"
 
