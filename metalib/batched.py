@@ -17,6 +17,7 @@ from metalib.modes import Found, Loop, Point, Seen, begin, found, gradient
 from metalib.optimisers import SGD
 from metalib.problems import Batch, Task, Weights
 from metalib.rates import Meta
+from metalib.trial import check_loss
 
 
 def batched(loop: Loop, meta: Meta, span: int | None = None) -> Found:
@@ -54,6 +55,8 @@ def stack(tasks: Sequence[Task]) -> Task:
     def rows(batches: list[Batch]) -> Batch:
         key = tuple(map(id, batches))  # a problem may give the same batch to every inner step
         if key not in made:
+            if odd := [part for batch in batches for part in batch if not isinstance(part, Tensor)]:
+                raise ValueError(f"mode 'batched' stacks the batches of its runs, and one holds {odd[0]!r}: give tensors")
             made[key] = Batch(*map(torch.stack, zip(*batches, strict=True)))
         return made[key]
 
@@ -71,4 +74,4 @@ def batched_loop(problem, model, rule, weights: Weights, task: Task, counts: Seq
 
 
 def _losses(losses: Callable[[Weights, Batch], Tensor], batch: Batch, weights: Weights) -> Tensor:
-    return losses(weights, batch)
+    return check_loss(losses(weights, batch), runs=1)

@@ -24,6 +24,7 @@ from metalib.problems import Batch, Task, Weights
 from metalib.randomness import Draws
 from metalib.rates import Given, Learned, Meta, learned
 from metalib.settings import one_of, whole
+from metalib.trial import check_loss
 
 MODES = {mode.__name__: mode for mode in (reverse, forward, checkpointed, truncated, first_order, batched)}
 MOST_STEPS = 1_000_000
@@ -141,17 +142,7 @@ def _check_shapes(model, meta: Meta, weights: Weights) -> None:
 
 
 def _loss(problem, batch: Batch, weights: Weights) -> Tensor:
-    loss = problem.loss(dict(weights), batch)
-    if not isinstance(loss, Tensor) or not loss.is_floating_point():
-        raise ValueError(f"the loss is {loss!r}: return a real floating-point tensor with one number")
-    if loss.dim():
-        raise ValueError(f"the loss has shape {tuple(loss.shape)}: return one number, for instance loss.mean()")
-    if not loss.requires_grad:
-        raise ValueError(
-            "the loss has no graph that leads to the weights: compute it from the weights that are passed in, without "
-            "detach, .data or no_grad"
-        )
-    return loss
+    return check_loss(problem.loss(dict(weights), batch))
 
 
 def _batched_loop(problem, rate, inner_steps, optimiser, weights, tasks, source) -> tuple[Loop, Meta]:
@@ -183,7 +174,7 @@ def _runs(meta: Meta) -> int:
     shapes = {tuple(p.shape) for p in meta.values()}
     if len(shapes) > 1 or len(shape := shapes.pop()) != 1 or not shape[0]:
         given = ", ".join(f"{name} has the shape {tuple(p.shape)}" for name, p in meta.items())
-        raise ValueError(f"mode 'batched' computes R runs at once, so each rate is R numbers; {given}")
+        raise ValueError(f"mode 'batched' computes R runs at once, and {given}: give R numbers for each rate")
     return shape[0]
 
 

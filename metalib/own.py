@@ -50,6 +50,10 @@ class FromModule:
         refuse(module)
         self.module, self.criterion, self.name = module, criterion, name
         self.inner, self.outer = [Batch(*batch) for batch in inner], Batch(*outer)
+        for which, batch in (*(("an inner batch", each) for each in self.inner), ("the outer batch", self.outer)):
+            for part in (*(batch.x if isinstance(batch.x, tuple) else (batch.x,)), batch.y):
+                if isinstance(part, Tensor) and not part.numel():
+                    raise ValueError(f"{which} is empty, of shape {tuple(part.shape)}: give at least one sample")
         self.learned = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if not self.learned:
             raise ValueError("no parameter of the module requires grad: there is nothing for an inner step to change")

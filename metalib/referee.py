@@ -67,7 +67,7 @@ def check_meta(meta) -> None:
             what = "sparse" if p.layout != torch.strided else "empty"
             raise Undecided(f"meta-parameter {name!r} is {what}: give a dense tensor with at least one number")
         if p.is_meta:
-            raise Undecided(f"meta-parameter {name!r} is on the meta device and has no numbers: give a tensor on the cpu")
+            raise Undecided(f"meta-parameter {name!r} is on the meta device and has no numbers: give one on the cpu")
         if not p.isfinite().all():
             raise Undecided(f"meta-parameter {name!r} holds nan or inf: judge the step at finite values")
 

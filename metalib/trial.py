@@ -35,7 +35,7 @@ def refuse(module: nn.Module) -> None:
         if isinstance(p, nn.parameter.UninitializedParameter):
             raise ValueError(f"parameter {name!r} has no shape yet: call the module once on an input")
         if p.is_meta:
-            raise ValueError(f"parameter {name!r} is on the meta device and has no numbers: build the module on the cpu")
+            raise ValueError(f"parameter {name!r} is on the meta device and has no numbers: build it on the cpu")
         if p.is_complex() and p.requires_grad:
             raise ValueError(f"parameter {name!r} is complex: give its real and its imaginary part as two parameters")
         if getattr(p, "_backward_hooks", None):
@@ -82,14 +82,27 @@ def first_loss(loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, ba
     """The loss on a batch that was not tried before. What the module or the criterion raises becomes a ValueError."""
     try:
         return loss_of(dict(weights), batch)
-    except ValueError:
-        raise
     except Exception as error:
         message = str(error).partition("\n")[0]
         raise ValueError(
             f"on {which} the module or the criterion raises {type(error).__name__}: {message}. Check the shapes, the "
             "dtypes and the devices of what you gave"
         ) from error
+
+
+def check_loss(loss, runs: int = 0) -> Tensor:
+    """The loss, or a ValueError where it cannot be one; `runs` is 1 where a first dimension counts runs."""
+    if not isinstance(loss, Tensor) or not loss.is_floating_point():
+        raise ValueError(f"the loss is {loss!r}: return a real floating-point tensor with one number")
+    if loss.dim() != runs:
+        shape = tuple(loss.shape[runs:])
+        raise ValueError(f"the loss has shape {shape}: return one number, for instance loss.mean()")
+    if not loss.requires_grad:
+        raise ValueError(
+            "the loss has no graph that leads to the weights: compute it from the weights that are passed in, without "
+            "detach, .data or no_grad"
+        )
+    return loss
 
 
 def _unchanged(before: Weights, after: Weights, what: str) -> None:

@@ -31,7 +31,9 @@ from metalib.versions import VERSIONS
 
 load()
 EXAMPLES = int(os.environ.get("EXAMPLES", "60"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES < 100)
+many = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES < 100
+)
 
 INF, NAN = math.inf, math.nan
 NUMBERS = [0, -1, 1, 2, 5, 10**9, 2.5, 0.1, 1e-3, -0.1, 1e300, 1e-300, INF, -INF, NAN, True, False, 10**400]
@@ -296,7 +298,9 @@ def test_files_that_were_changed(files, data, name):
     """Cut, overwritten, doubled or swapped: a sentence, or what can be read; the file itself is never touched."""
     whole, path = files[0][name], files[1] / f"changed-{name}"
     start_, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
-    middle = data.draw(st.one_of(st.binary(max_size=6), st.just(whole[start_:end] * 2), st.sampled_from([b",", b"\n", b'"'])))
+    middle = data.draw(
+        st.one_of(st.binary(max_size=6), st.just(whole[start_:end] * 2), st.sampled_from([b",", b"\n", b'"']))
+    )
     changed = whole[:start_] + middle + whole[end:]
     path.write_bytes(changed)
     or_a_sentence(lambda: (load_csv if name == "runs.csv" else load_state)(path))

@@ -3,9 +3,9 @@
     from metalib.exercises import check
     check("2.1", my_function)          prints what was measured and, if it is wrong, why
 
-The exercises of a notebook and the goal of its lab are registered in one file; a long check has a second. A check never looks at the answer's text: it
-runs it, at one, two and five inner steps, on one weight and on a network, and asks the referee. Reading a check gives
-its answer away.
+The exercises of a notebook and the goal of its lab are registered in one file; a long check has a second. A check
+never looks at the answer's text: it runs it, at one, two and five inner steps, on one weight and on a network, and
+asks the referee. Reading a check gives its answer away.
 """
 
 from importlib import import_module
