@@ -56,7 +56,7 @@ def stack(tasks: Sequence[Task]) -> Task:
         key = tuple(map(id, batches))  # a problem may give the same batch to every inner step
         if key not in made:
             if odd := [part for batch in batches for part in batch if not isinstance(part, Tensor)]:
-                raise ValueError(f"mode 'batched' stacks the batches of its runs, and one holds {odd[0]!r}: give tensors")
+                raise ValueError(f"mode 'batched' stacks its runs' batches, and one holds {odd[0]!r}: give tensors")
             made[key] = Batch(*map(torch.stack, zip(*batches, strict=True)))
         return made[key]
 

@@ -209,7 +209,7 @@ def test_a_module_of_ones_own(module, x, y, criterion, mode, inner_steps):
     if not found.outer_loss.isfinite().all():
         assert not gradient.isfinite().all() or found.outer_loss.isinf().any() or x == "nan"
         return
-    if found.outer_loss.dtype != torch.float64:
+    if found.outer_loss.dtype != torch.float64 or module == "half":
         return  # too coarse for differences
     for place, at in enumerate([0.1] if mode != "batched" else [0.1, 0.2]):
         near = [meta_gradient(problem, at + d, inner_steps, "reverse").outer_loss.item() for d in (1e-6, -1e-6)]

@@ -429,7 +429,7 @@ class Square:
         ({"problem": nn.Linear(2, 2)}, r"give FromModule\(your module"),
         ({"generator": 5}, "generator is 5: give one of your own"),
         ({"generator": torch.default_generator}, "give one of your own"),
-        ({"mode": "batched"}, r"each rate is R numbers; rate has the shape \(\)"),
+        ({"mode": "batched"}, r"and rate has the shape \(\): give R numbers"),
         ({"mode": "batched", "rate": []}, "give R numbers for each rate"),
         ({"mode": "batched", "rate": [0.1, 0.2], "inner_steps": [1, 2, 3]}, "inner_steps: 3 are given for 2 runs"),
         ({"mode": "batched", "rate": [0.1, 0.2], "inner_steps": [1, 0]}, "inner_steps is 0"),

@@ -117,7 +117,7 @@ def test_a_lesson_has_its_parts(name):
     for heading in ("## Predict", "## Play", "## What would have fooled you"):
         assert heading in text, heading
     assert "**Goal:**" in text and re.search(r"^predictions? = ", source, flags=re.MULTILINE)
-    assert "TrajectoryLab(" in source and "show(lab.picture())" in source
+    assert re.search(r"lab = (TrajectoryLab|Workbench)\(\s*goal=", source) and "show(lab.picture())" in source
     assert re.match(r"# \d\d · .+", text), "the title is the claim"
 
 
@@ -142,6 +142,23 @@ def test_it_shows_what_its_prose_is_about(start):
     notebook = read(next(name for name in NAMES if name.startswith(start)))
     for line in CLAIMS[start]:
         assert line.strip() and line in printed(notebook), line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_minutes_that_it_states_are_about_those_that_it_takes(name):
+    """Loosely: 200 words and 15 lines of code a minute; its exercises state their own minutes."""
+    minutes, seconds = map(
+        int, re.search(r"^\*(\d+) minutes to read, (\d+) seconds to run", prose(read(name)), re.M).groups()
+    )
+    assert 8 <= minutes <= (25 if name.startswith("10") else 18) and seconds <= 10  # ten loops take longer
+    words = lines = skip = 0
+    for cell in read(name).cells:
+        skip = 4 if cell.source.startswith("## Exercise") else max(skip - 1, 0)
+        if not skip and cell.cell_type == "markdown":
+            words += len(cell.source.split())
+        elif not skip:
+            lines += sum(bool(line.strip()) for line in cell.source.splitlines())
+    assert 0.7 < (words / 200 + lines / 15) / minutes < 1.4, (words, lines)
 
 
 NOT_TEXT = re.compile(
