@@ -69,12 +69,9 @@ def test_every_exercise_has_answers_of_both_kinds():
         assert len(WRONG[name]) >= 4 and RIGHT[name], name
 
 
-@pytest.mark.parametrize(
-    ("name", "says", "answer"),
-    [(name, *wrong) for name in WRONG for wrong in WRONG[name]],
-    ids=lambda value: str(value)[:40],
-)
-def test_a_wrong_answer_is_rejected_and_told_why(name, says, answer):
+@pytest.mark.parametrize(("name", "which"), [(name, which) for name in WRONG for which in range(len(WRONG[name]))])
+def test_a_wrong_answer_is_rejected_and_told_why(name, which):
+    says, answer = WRONG[name][which]
     finding = examine(name, answer)
     assert not finding.solved, finding
     assert says in finding.why, finding
