@@ -138,3 +138,11 @@ def test_no_private_torch_api_is_used():
                 assert ast.unparse(node.value) in ("self", "super()"), f"{path.name}: {node.attr}"
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("torch"):
                 assert not any(part.startswith("_") for part in node.module.split("."))
+
+
+def test_the_sweeps_example_runs():
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL) if "sweep(" in block]
+    scope, printed = {}, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code.replace("Settings()", "Settings(outer_steps=3)"), scope)
+    assert len(scope["rows"]) == 48 and "first_order: " in printed.getvalue()
