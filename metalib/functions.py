@@ -7,22 +7,12 @@ import textwrap
 import torch
 
 from metalib.places import Frame, is_library
+from metalib.trial import reachable
 
 
 def graph_nodes(edges) -> list:
     """All nodes of the graph behind these places."""
     return list(reachable([edge.node for edge in edges if edge is not None]))
-
-
-def reachable(nodes, stop=frozenset()) -> dict:
-    """The nodes that a way leads to from `nodes`, without passing one of `stop`: a dict's keys, to keep an order."""
-    seen, todo = {}, list(nodes)
-    while todo:
-        node = todo.pop()
-        if node is not None and node not in seen and node not in stop:
-            seen[node] = None
-            todo += [child for child, _ in node.next_functions]
-    return seen
 
 
 def custom_function(node) -> type | None:

@@ -75,13 +75,13 @@ def train(settings: Settings, state: State | None = None) -> Iterator[Record]:
             seconds=time.perf_counter() - began,
         )
         gradients = {name: g or 0.0 for name, g in record.meta_gradient.items()}
-        if is_finite(record):
+        if finite := is_finite(record):
             directions, memory = rule.direction(state.step, gradients, state.memory, state.numbers)
             numbers = {name: p - settings.meta_rate * directions[name] for name, p in state.numbers.items()}
             weights = run.weights if settings.carry else state.weights
             state.set(step=state.step + 1, numbers=numbers, memory=memory, weights=weights, generator=generator)
         yield record
-        if not is_finite(record):
+        if not finite:
             raise Diverged(explosion(record, settings, state.weights, run.rates[0], task))
 
 

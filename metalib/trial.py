@@ -69,7 +69,7 @@ def try_out(
             "random numbers from elsewhere than torch's generator; make it a function of its inputs"
         )
     strangers = {id(p): name for name, p in learned.items()}
-    for tensor in _leaves_of(losses[0]):
+    for tensor in leaves_of(losses[0]):
         if id(tensor) in strangers:
             raise ValueError(
                 f"the loss uses the module's own parameter {strangers[id(tensor)]!r} and not the inner loop's weights: "
@@ -115,17 +115,20 @@ def _unchanged(before: Weights, after: Weights, what: str) -> None:
             )
 
 
-def _leaves_of(loss: Tensor) -> Iterator[Tensor]:
-    """The leaves that a loss was computed from."""
-    waiting, seen = [loss.grad_fn], set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            yield node.variable
-        waiting += [parent for parent, _ in node.next_functions]
+def leaves_of(value: Tensor) -> Iterator[Tensor]:
+    """The leaves that a tensor was computed from."""
+    return (node.variable for node in reachable([value.grad_fn]) if hasattr(node, "variable"))
+
+
+def reachable(nodes, stop=frozenset()) -> dict:
+    """The nodes that a way leads to from `nodes`, without passing one of `stop`: a dict's keys, to keep an order."""
+    seen, todo = {}, list(nodes)
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen and node not in stop:
+            seen[node] = None
+            todo += [child for child, _ in node.next_functions]
+    return seen
 
 
 def _differentiable(loss: Tensor, weights: Weights) -> None:

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from metalib.exercises.checking import Finding
 from metalib.exercises.lookalikes import Model, models
-from metalib.exercises.loops import RAISED, STEPS
+from metalib.exercises.loops import RAISED, STEPS, raised
+from metalib.trial import reachable
 
 OUTER_STEPS, START, META_RATE = 6, 0.1, 0.05
 Learn = Callable[..., list[float]]
@@ -104,13 +105,7 @@ def watch(run: Learn, model: Model, K: int) -> Seen:
 
 def graph_size(value: Tensor) -> int:
     """How many operations autograd remembers behind this value."""
-    found, ahead = set(), [value.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node is not None and node not in found:
-            found.add(node)
-            ahead += [before for before, _ in node.next_functions]
-    return len(found)
+    return len(reachable([value.grad_fn]))
 
 
 def examine_outer_loop(answer: Learn) -> Finding:
@@ -143,9 +138,7 @@ def _judge(answer: Learn, model: Model, K: int) -> tuple[str, str]:
     try:
         mine = watch(answer, model, K)
     except Exception as error:
-        message = str(error).partition("\n")[0].partition(". Hint")[0]
-        why = next((why for part, why in WHY.items() if part in message), message)
-        return "raises", f"it raises {type(error).__name__}: {why}"
+        return "raises", f"it raises {raised(error, WHY)}"
     if not _are_rates(mine.rates):
         short = isinstance(mine.rates, list) and len(mine.rates) != OUTER_STEPS
         what = f"a list of {len(mine.rates)}" if short else f"{mine.rates!r:.60}"

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from metalib.exercises.checking import Finding, exercise
 from metalib.exercises.lookalikes import Loss, descend
-from metalib.exercises.loops import STEPS
+from metalib.exercises.loops import STEPS, raised
 from metalib.exercises.slopes import number
+from metalib.trial import leaves_of
 
 START_RATE = 0.05
 CLOSE = 0.05  # what Adam's last steps still move
@@ -80,14 +81,7 @@ class Watched:
 
 def _leaves(w: Tensor) -> int:
     """How many leaves a tensor was computed from: two after an inner step, the first weights and the rate."""
-    waiting, seen, found = [w.grad_fn], {None}, set()
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += [earlier for earlier, _ in node.next_functions]
-            found |= {id(node.variable)} if hasattr(node, "variable") else set()
-    return len(found)
+    return len({id(leaf) for leaf in leaves_of(w)})
 
 
 @exercise("0.2", "For points that were held out", minutes=7)
@@ -99,8 +93,7 @@ def for_held_out_points(answer: Callable) -> Finding:
             try:
                 value = answer(problem.start.clone(), K, train, held_out, START_RATE)
             except RuntimeError as error:
-                known = next((why for part, why in RAISED.items() if part in str(error)), f"{error}")
-                return Finding(False, f"It raises RuntimeError: {known}", seen)
+                return Finding(False, f"It raises {raised(error, RAISED)}", seen)
             rate, best = number(value), best_rate(problem.start, problem.train, problem.held_out, K)
             if rate is None:
                 return Finding(False, "Your function returned nothing that is a number: return the rate.", seen)

@@ -103,13 +103,17 @@ def examine_cases(cases: Iterable[Case], reasons: dict[str, str] | None = None) 
     return Finding(True, "Right at one, two and five steps.", seen)
 
 
+def raised(error: Exception, known: dict[str, str] = RAISED) -> str:
+    """The class of what an answer raises, and what that means or, where it is not known, its message's stable part."""
+    message = str(error).partition("\n")[0].partition(". Hint")[0].partition(": [")[0]
+    return f"{type(error).__name__}: {next((why for part, why in known.items() if part in message), message)}"
+
+
 def _judge(case: Case) -> tuple[str, str]:
     """(a key of REASONS, "right" or what it raises; the line for the reader)."""
     report = referee(case.step, case.meta)
     if report.error is not None:
-        message = str(report.error).partition("\n")[0].partition(". Hint")[0].partition(": [")[0]
-        known = next((why for part, why in RAISED.items() if part in message), None)
-        return f"it raises {type(report.error).__name__}: {known or message}", "raises"
+        return f"it raises {raised(report.error)}", "raises"
     if report.verdict == "nan":
         return "nan", "not finite"
     claimed, expected = (

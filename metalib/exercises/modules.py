@@ -51,13 +51,18 @@ class Layers(nn.Module):
 def task(*sizes: int) -> Task:
     """A network of these sizes that should fit a sum of sines, with seeded weights and batches of 20 points."""
     generator, net = torch.Generator().manual_seed(0), Layers(*sizes)
-    with torch.no_grad():
-        for p in net.parameters():
-            p.copy_(0.5 * torch.randn(p.shape, dtype=p.dtype, generator=generator))
+    redraw(net, generator)
     points = torch.randn(2, 20, sizes[0], dtype=torch.float64, generator=generator)
     inner, outer = ((x, x.sin().sum(dim=1, keepdim=True)) for x in points)
     losses = (partial(flat_loss, net, F.mse_loss, batch) for batch in (inner, outer))
     return Task(net, inner, outer, Model("network", flat(net), *losses))
+
+
+def redraw(net: nn.Module, generator: torch.Generator) -> None:
+    """Weights from the generator, in place of those that a module draws from the global one."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(0.5 * torch.randn(p.shape, dtype=p.dtype, generator=generator))
 
 
 def flat(net: nn.Module) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from metalib.exercises.checking import Finding, exercise
 from metalib.exercises.lookalikes import LOOKALIKES, Descend, Model, descend, models
-from metalib.exercises.loops import RAISED, REASONS, STEPS, WORDS
+from metalib.exercises.loops import REASONS, STEPS, WORDS, raised
 from metalib.report import Undecided
 
 NEAR = 0.08  # of the best rate
@@ -88,9 +88,9 @@ def run(answer: Callable, model: Model, start: float, K: int) -> tuple[list[floa
     try:
         rates = answer(start, K, model.start.clone(), noted(model.inner, inner), noted(model.outer, outer))
     except RuntimeError as error:
-        known = next((why for part, why in RAISED.items() if part in str(error)), str(error).partition("\n")[0])
-        why = STILL if outer and torch.equal(outer[0].detach(), model.start) else known
-        raise Undecided(f"K = {K}, {model.name}: it raises {type(error).__name__}: {why}") from error
+        still = outer and torch.equal(outer[0].detach(), model.start)
+        why = f"{type(error).__name__}: {STILL}" if still else raised(error)
+        raise Undecided(f"K = {K}, {model.name}: it raises {why}") from error
     rates = rates.tolist() if hasattr(rates, "tolist") else rates  # a tensor or an array
     if not isinstance(rates, list | tuple) or len(rates) < 20:
         what = f"{len(rates)} rates" if isinstance(rates, list | tuple) else type(rates).__name__

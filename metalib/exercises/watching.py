@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from metalib.exercises.modules import unchanged
+from metalib.exercises.modules import redraw, unchanged
 from metalib.problems import PROBLEMS, Batch
 from metalib.report import Undecided
 
@@ -45,10 +45,7 @@ class Way(NamedTuple):
 def classifier() -> nn.Module:
     """The second question's network, with tanh units, so that its losses are smooth, and with seeded weights."""
     net = nn.Sequential(nn.Linear(10, 10), nn.Tanh(), nn.Linear(10, 3)).double()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for p in net.parameters():
-            p.copy_(0.5 * torch.randn(p.shape, dtype=p.dtype, generator=generator))
+    redraw(net, torch.Generator().manual_seed(0))
     return net
 
 

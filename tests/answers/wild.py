@@ -2,7 +2,7 @@
 
 import torch
 
-from metalib.optimisers import Adam
+from metalib.exercises.wild import adam as of_the_workbook
 
 
 def rooted(squares):
@@ -39,16 +39,6 @@ def writes_its_memory(means=False, squares=False, root=rooted):
         return w
 
     return loop
-
-
-def of_the_workbook(w, rate, K, loss):
-    rule, weights = Adam(), {"w": w}
-    state = rule.start(weights)
-    for step in range(K):
-        (g,) = torch.autograd.grad(loss(weights["w"]), weights["w"], create_graph=True)
-        direction, state = rule.direction(step, {"w": g}, state, weights)
-        weights = {"w": weights["w"] - rate * direction["w"]}
-    return weights["w"]
 
 
 def in_the_papers_other_order(w, rate, K, loss):
