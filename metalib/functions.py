@@ -7,7 +7,7 @@ import textwrap
 import torch
 
 from metalib.places import Frame, is_library
-from metalib.trial import reachable
+from metalib.report import reachable
 
 
 def graph_nodes(edges) -> list:

@@ -101,3 +101,14 @@ def verdict(name: str, evidence: Evidence, loss: float, rtol: float) -> str:
             "values, or fewer inner steps"
         )
     return "cut" if silent else "wrong"
+
+
+def reachable(nodes, stop=frozenset()) -> dict:
+    """The nodes that a way leads to from `nodes`, without passing one of `stop`: a dict's keys, to keep an order."""
+    seen, todo = {}, list(nodes)
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen and node not in stop:
+            seen[node] = None
+            todo += [child for child, _ in node.next_functions]
+    return seen

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from metalib.problems import Batch, Weights
 from metalib.randomness import drawing
+from metalib.report import reachable
 from metalib.unroll import fresh_leaves
 
 
@@ -118,17 +119,6 @@ def _unchanged(before: Weights, after: Weights, what: str) -> None:
 def leaves_of(value: Tensor) -> Iterator[Tensor]:
     """The leaves that a tensor was computed from."""
     return (node.variable for node in reachable([value.grad_fn]) if hasattr(node, "variable"))
-
-
-def reachable(nodes, stop=frozenset()) -> dict:
-    """The nodes that a way leads to from `nodes`, without passing one of `stop`: a dict's keys, to keep an order."""
-    seen, todo = {}, list(nodes)
-    while todo:
-        node = todo.pop()
-        if node is not None and node not in seen and node not in stop:
-            seen[node] = None
-            todo += [child for child, _ in node.next_functions]
-    return seen
 
 
 def _differentiable(loss: Tensor, weights: Weights) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from metalib.exercises.checking import Finding
 from metalib.exercises.lookalikes import Model, models
 from metalib.exercises.loops import RAISED, STEPS, raised
-from metalib.trial import reachable
+from metalib.report import reachable
 
 OUTER_STEPS, START, META_RATE = 6, 0.1, 0.05
 Learn = Callable[..., list[float]]
