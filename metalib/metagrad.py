@@ -13,13 +13,14 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from metalib.batched import batched, batched_loop, stack
 from metalib.choice import choose
 from metalib.forward import forward
 from metalib.modes import Loop, checkpointed, first_order, reverse, truncated
 from metalib.optimisers import SGD, Adam, Clipped, check_rule
+from metalib.own import as_problem
 from metalib.problems import Batch, Task, Weights
 from metalib.randomness import Draws
 from metalib.rates import Given, Learned, Meta, learned
@@ -57,7 +58,8 @@ def meta_gradient(
 ) -> MetaGradient:
     """d outer loss / d rate after `inner_steps` steps of the inner loop.
 
-    problem     what is fitted: one of PROBLEMS, FromModule(your module, …), or your own three functions as there
+    problem     what is fitted: one of PROBLEMS, FromModule(your module, …), your own three functions as there, or just
+                a function loss(weights, batch), when `weights` and `task` are given
     rate        a number; {weight name: number}, a rate for each tensor; or Learned(model, meta) for a rate model
     mode        one of MODES, where each says what it costs, or "auto", which picks an exact one
     optimiser   the inner one: SGD(), with momentum and so on, Adam(), or Clipped(norm, rule)
@@ -73,7 +75,7 @@ def meta_gradient(
     """
     one_of("mode", mode, ["auto", *MODES])
     check_rule(optimiser)
-    _check_problem(problem)
+    problem = as_problem(problem, weights, task)
     if span is not None:
         whole("span", span, 1, MOST_STEPS)
     with torch.inference_mode(False), torch.enable_grad():
@@ -114,12 +116,6 @@ def _loop(draws: Draws, problem, rate, inner_steps, optimiser, weights, task, so
     _check_shapes(model, meta, weights)
     inner = [draws.seeded(partial(_loss, problem, batch)) for batch in task.inner]
     return Loop(weights, inner, draws.seeded(partial(_loss, problem, task.outer)), model, optimiser), meta
-
-
-def _check_problem(problem) -> None:
-    if not all(hasattr(problem, part) for part in ("initial_weights", "sample", "loss")):
-        hint = "FromModule(your module, criterion, inner, outer)" if isinstance(problem, nn.Module) else "PROBLEMS[…]"
-        raise ValueError(f"problem is {problem!r}: give {hint}, or an object with initial_weights, sample and loss")
 
 
 def _check_weights(problem, weights: Weights, task: Task) -> None:

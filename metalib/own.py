@@ -3,6 +3,7 @@
 import copy
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -124,3 +125,24 @@ def _copied(module: nn.Module, learned: Weights) -> nn.Module:
         if isinstance(layer, NORMS) and layer.training:  # they change nothing that it computes
             layer.running_mean = layer.running_var = layer.num_batches_tracked = None
     return copied
+
+
+class _Bare(NamedTuple):
+    """A loss function in a problem's place."""
+
+    loss: Callable[[Weights, Batch], Tensor]
+
+
+def as_problem(problem, weights: Weights | None, task):
+    """`problem` itself, or a bare loss function as one. ValueError for anything else."""
+    if all(hasattr(problem, part) for part in ("initial_weights", "sample", "loss")):
+        return problem
+    if callable(problem) and not isinstance(problem, (nn.Module, type)):
+        for what, given in {"weights={name: tensor}": weights, "task=Task(inner batches, outer batch)": task}.items():
+            if not given:
+                raise ValueError(f"problem is a function, which does not say where to start or on what: give {what}")
+        return _Bare(problem)
+    hint = "FromModule(your module, criterion, inner, outer)" if isinstance(problem, nn.Module) else "PROBLEMS[…]"
+    raise ValueError(
+        f"problem is {problem!r}: give {hint}, an object with initial_weights, sample and loss, or a loss function"
+    )

@@ -142,6 +142,23 @@ def test_optimisers_with_every_rate_in_every_mode(name, rate):
         assert furthest(found.gradient, expected.gradient) < 1e-10
 
 
+@pytest.mark.parametrize("mode", ["auto", *(mode for mode, _ in EXACT), "truncated", "first_order", "batched"])
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_loss_function_with_weights_and_batches_is_a_problem(mode, steps):
+    problem = PROBLEMS["classifier"]
+    weights, task = problem.initial_weights(seeded()), problem.sample(steps, seeded(1))
+    rate = 0.3
+    if mode == "batched":
+        rate, weights = [0.3, 0.1], {name: torch.stack([w, w]) for name, w in weights.items()}
+
+    def loss(weights, batch):
+        return problem.loss(weights, batch)
+
+    expected = meta_gradient(problem, rate, steps, mode, weights=weights, task=task)
+    found = meta_gradient(loss, rate, steps, mode, weights=weights, task=task)
+    assert found.gradient["rate"].equal(expected.gradient["rate"]) and found.gradient["rate"].all()
+
+
 def test_a_rate_for_every_number_in_the_weights():
     weights = PROBLEMS["classifier"].initial_weights(seeded())
     rate = {name: 0.2 + 0.1 * torch.rand(w.shape, dtype=w.dtype, generator=seeded(2)) for name, w in weights.items()}
@@ -427,6 +444,9 @@ class Square:
         ),
         ({"problem": "classifier"}, r"problem is 'classifier': give PROBLEMS\[…\]"),
         ({"problem": nn.Linear(2, 2)}, r"give FromModule\(your module"),
+        ({"problem": nn.Linear}, "or a loss function"),
+        ({"problem": F.mse_loss}, r"does not say where to start or on what: give weights=\{name: tensor\}"),
+        ({"problem": F.mse_loss, "weights": {"w": torch.ones(1)}}, r"give task=Task\(inner batches, outer batch\)"),
         ({"generator": 5}, "generator is 5: give one of your own"),
         ({"generator": torch.default_generator}, "give one of your own"),
         ({"mode": "batched"}, r"and rate has the shape \(\): give R numbers"),
