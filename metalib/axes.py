@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator
 
 Range = tuple[float, float]
 SMALLEST, LARGEST = 1e-300, 1e300  # closer to the ends of float64, the arithmetic of ticks and ranges overflows
@@ -54,6 +55,17 @@ def widen(inner: Range) -> Range:
     low, high = inner
     room = 1.25 * (high / low) ** 0.25
     return max(low / room, SMALLEST), min(high * room, LARGEST)
+
+
+def set_up(axes: Axes, title: str, xlabel: str) -> None:
+    """What stays for good. Titles and labels have a fixed place and no tick is minor: all this would double the cost."""
+    axes.set(yscale="log", xlabel=xlabel)
+    axes.set_title(title, y=1.02)
+    axes.xaxis.set_label_coords(0.5, -0.12)
+    axes.yaxis.set_label_coords(0, 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(alpha=0.25)
 
 
 def set_ticks(axis: Axis, ratio: float) -> None:

@@ -55,6 +55,8 @@ def train_together(settings: Sequence[Settings]) -> Iterator[list[Run]]:
                 own, rates = ({name: t[i] for name, t in tree.items()} for tree in (weights, found.rates[0]))
                 run.error = explosion(run.records[-1], run.settings, own, rates, tasks[i])
         yield runs
+        if all(run.error for run in runs):
+            return
         directions, memory = rule.direction(step, found.gradient, memory, meta)
         going = torch.tensor([not run.error for run in runs])
         meta = {name: torch.where(going, p - meta_rates * directions[name], p) for name, p in meta.items()}

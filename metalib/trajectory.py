@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from matplotlib.ticker import MaxNLocator, NullLocator
 
-from metalib.axes import Range, inside, limits, set_ticks, thin, widen
+from metalib.axes import Range, inside, limits, set_ticks, set_up, thin, widen
 from metalib.describe import best_name, best_rate, is_cut, labels, legend_entry, rate_names, sentence
 from metalib.figures import COLOURS, STYLES, Picture
 from metalib.train import Run
@@ -51,6 +50,9 @@ class TrajectoryPlot:
         self.figure = Figure(dpi=100, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
         self.axes = self.left, self.right = self.figure.subplots(1, 2)
+        titles = ("learned learning rate", "outer loss (loss after the inner steps)")
+        for axes, title in zip(self.axes, titles, strict=True):
+            set_up(axes, title, "outer step")
         self.background = self.wanted = self.ranges = None
         self.seen: list[Seen] = []
 
@@ -100,15 +102,11 @@ class TrajectoryPlot:
         self.background = self.canvas.copy_from_bbox(self.figure.bbox)
 
     def _set_up(self, seen: list[Seen], names: list[str], first: int, length: int) -> None:
-        """New axes, lines and legend. Titles have a fixed place and axes no minor ticks: both would double the cost."""
-        titles = ("learned learning rate", "outer loss (loss after the inner steps)")
-        for axes, title in zip(self.axes, titles, strict=True):
-            axes.clear()
-            axes.set(xlim=(-0.02 * length, 1.02 * length), yscale="log", xlabel="outer step")
-            axes.set_title(title, y=1.02)
-            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.grid(alpha=0.25)
+        """New lines and legend."""
+        for axes in self.axes:
+            for artist in [*axes.lines, *axes.texts]:
+                artist.remove()
+            axes.set_xlim(-0.02 * length, 1.02 * length)
         self.lines = []
         for axes, place, style, _ in _lines(seen):
             width = (_width(place), 1.2)[axes]  # losses are noisy: thick lines would merge

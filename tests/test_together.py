@@ -57,6 +57,7 @@ def test_runs_grow_step_by_step_and_stopping_is_leaving_the_loop():
 def test_a_run_that_diverges_ends_with_its_sentence_and_the_others_go_on():
     bad = Settings(inner_steps=100, start_rate=5e4, outer_steps=4, dtype="float64")
     good = replace(bad, start_rate=0.1)
+    assert len(list(train_together([bad]))) == 1  # nothing is left to go on
     first, second = complete_together([bad, good])
     assert len(first.records) == 1 and "outer step 0 diverged at rate 5e+04" in first.error
     assert not math.isfinite(first.records[0].meta_loss)
