@@ -161,23 +161,16 @@ def end(process: subprocess.Popen) -> None:
     assert not left, f"still running 20 s after the server was told to end: {left}"
 
 
-@pytest.fixture(scope="module")
-def context(browser):
-    """One for all pages of a module: JupyterLab's megabytes of JavaScript are then loaded and compiled only once."""
-    context = browser.new_context(viewport={"width": 1280, "height": 1200})
-    yield context
-    context.close()
-
-
 @pytest.fixture
-def notebook(context, server):
+def notebook(browser, server):
     """A page that opens a notebook. Errors that its JavaScript throws fail the test at its end."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1200})
     page = context.new_page()
     page.set_default_timeout(30_000)
     thrown = []
     page.on("pageerror", lambda error: thrown.append(str(error)))
     yield NotebookPage(page, server)
-    page.close()
+    context.close()
     server.end_kernels()
     assert not thrown, f"errors thrown in the page: {thrown}"
 
