@@ -58,7 +58,7 @@ def widen(inner: Range) -> Range:
 
 
 def set_up(axes: Axes, title: str, xlabel: str) -> None:
-    """What stays for good. Titles and labels have a fixed place and no tick is minor: all this would double the cost."""
+    """What stays for good. Free places for titles and labels, and minor ticks, would double what a drawing costs."""
     axes.set(yscale="log", xlabel=xlabel)
     axes.set_title(title, y=1.02)
     axes.xaxis.set_label_coords(0.5, -0.12)

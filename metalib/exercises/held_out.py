@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -26,6 +27,7 @@ class HeldOut(NamedTuple):
     held_out: Loss
 
 
+@cache
 def problems() -> list[HeldOut]:
     """One weight that fits a line to five noisy points, and a 3-4-1 network with tanh units on eight."""
 
@@ -48,6 +50,7 @@ def problems() -> list[HeldOut]:
     return [first, HeldOut("network", start, network(x, y), network(held_x, held_y))]
 
 
+@cache
 def best_rate(start: Tensor, train: Loss, outer: Loss, K: int) -> float:
     """By search: the best of 41 rates from 0.01 to 10, then smaller and smaller steps to either side of it."""
 
