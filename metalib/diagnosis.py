@@ -11,7 +11,7 @@ from torch import Tensor
 
 from metalib.culprit import Finding
 from metalib.places import HERE
-from metalib.report import MEANINGS, Report, short
+from metalib.report import MEANINGS, Report, fold, short
 
 AROUND = 2  # lines of context on either side
 RIGHT, BROKEN, GREY = "#1b7f4d", "#c2410c", "#8a8f98"  # told apart by the colour-blind, legible on white and on black
@@ -69,7 +69,7 @@ class Diagnosis:
         if self.location:
             lines += ["", f"{self.location} ({self.cause})"]
             lines += [f"{'>' if at == self.location.lineno else ' '} {at:5} | {text}" for at, text in self.context()]
-        lines += ["", f"why     {self.explanation}", f"repair  {self.repair}"]
+        lines += ["", fold(f"why     {self.explanation}", 8), fold(f"repair  {self.repair}", 8)]
         if self.way:
             lines += ["", f"value     {' → '.join(stop.label for stop in self.way)}"]
             known = [stop.label for stop in self.way if stop.known]

@@ -6,6 +6,9 @@ from typing import NamedTuple
 from IPython.display import Image, display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from metalib.report import fold
 
 # Okabe and Ito's palette: told apart by the colour-blind. Line styles vary as well, so nothing hangs on colour alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -22,7 +25,7 @@ class Picture(NamedTuple):
 def show(picture: Picture) -> None:
     """Put a picture into the notebook, its text below it and as its alternative text."""
     display(Image(picture.png, alt=picture.text))
-    print(picture.text)
+    print(fold(picture.text))
 
 
 def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: str, log: str = "") -> Picture:
@@ -35,6 +38,8 @@ def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: 
         axes.plot(x, y, style, marker=marker, ms=4, lw=2, color=COLOURS[number % len(COLOURS)], label=name)
     scales = {f"{axis}scale": "log" for axis in log}
     axes.set(xlabel=xlabel, ylabel=ylabel, **scales)
+    if "x" not in log and all(isinstance(each, int) for each in x):  # steps: there is no half one
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
     return picture(figure, text)

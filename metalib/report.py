@@ -1,5 +1,6 @@
 """What the referee says: the verdicts, the report that carries one, and the refusal to give any."""
 
+import textwrap
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,11 +41,17 @@ class Report:
     def __str__(self):
         lines = [f"{self.verdict}: {MEANINGS[self.verdict]}"]
         if self.error is not None:
-            lines.append(f"  {type(self.error).__name__}: {self.error}")
+            lines.append(fold(f"  {type(self.error).__name__}: {self.error}", 4))
         for name, verdict in self.by_parameter.items():
             claimed, expected = (short(side[name]) for side in (self.claimed, self.expected))
             lines.append(f"  {name}: autograd {claimed}, finite differences {expected} ({verdict})")
         return "\n".join(lines)
+
+
+def fold(text: str, indent: int = 2) -> str:
+    """Lines of at most 100 characters, since a notebook breaks longer ones in the middle of a word."""
+    fill = {"subsequent_indent": " " * indent, "break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(textwrap.fill(line, 100, **fill) if len(line) > 100 else line for line in text.split("\n"))
 
 
 def short(gradient: Tensor | None) -> str:

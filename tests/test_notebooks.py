@@ -11,6 +11,8 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 
+from metalib.report import fold
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -93,7 +95,7 @@ def test_every_link_leads_somewhere(name):
         if target.startswith("https://"):
             continue
         file, _, anchor = unquote(target).partition("#")
-        assert not file or file in NAMES, target
+        assert not file or (ROOT / "notebooks" / file).is_file(), target
         assert not anchor or anchor in anchors(file or name), f"{target}: {sorted(anchors(file or name))}"
 
 
@@ -106,7 +108,7 @@ def test_every_figure_is_followed_by_its_text_and_carries_it_as_alternative_text
                 figures += 1
                 text = "".join(o.text for o in cell.outputs[index + 1 :] if o.output_type == "stream")
                 alternative = out.metadata["image/png"]["alt"]
-                assert alternative and alternative in text
+                assert alternative and fold(alternative) in text
     assert figures >= 2
 
 
@@ -136,12 +138,17 @@ def test_every_notebook_has_its_claims():
     assert list(CLAIMS) == [name[:2] for name in NAMES]
 
 
+def flat(text):
+    """Without the folds of long lines."""
+    return " ".join(text.split())
+
+
 @pytest.mark.parametrize("start", CLAIMS)
 def test_it_shows_what_its_prose_is_about(start):
     assert len(CLAIMS[start]) >= 3
     notebook = read(next(name for name in NAMES if name.startswith(start)))
     for line in CLAIMS[start]:
-        assert line.strip() and line in printed(notebook), line
+        assert line.strip() and flat(line) in flat(printed(notebook)), line
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ from metalib.describe import best_rate, expect_error, is_cut, label, labels, sen
 from metalib.figures import COLOURS, STYLES, lines, show
 from metalib.grid import VERDICT_COLOURS, verdict_rows, verdict_table
 from metalib.referee import VERDICTS
+from metalib.report import fold
 from metalib.settings import Settings
 from metalib.train import Record, Run, complete
 from metalib.trajectory import TrajectoryPlot, look, trajectories
@@ -337,3 +338,18 @@ def test_show_displays_the_picture_and_prints_its_text(capsys, monkeypatch):
     show(picture)
     assert seen[0].data == picture.png and seen[0].alt == picture.text
     assert capsys.readouterr().out == picture.text + "\n"
+
+
+def test_long_lines_are_folded_at_a_blank():
+    text = "repair  " + "word " * 30 + "\n" + "short  line\n\n" + "x" * 120
+    found = fold(text, 8).split("\n")
+    assert max(map(len, found[:2])) <= 100 and found[1].startswith("        word")
+    assert " ".join(" ".join(found[:2]).split()) == " ".join(text.split("\n")[0].split())
+    assert found[2:] == ["short  line", "", "x" * 120]
+
+
+def test_whole_steps_get_whole_ticks(monkeypatch):
+    drawn = []
+    monkeypatch.setattr("metalib.figures.picture", lambda figure, text: drawn.append(figure))
+    lines([1, 2, 5, 8], {"a": [1, 2, 3, 4]}, "", xlabel="K", ylabel="y")
+    assert all(float(tick).is_integer() for tick in drawn[0].axes[0].get_xticks())

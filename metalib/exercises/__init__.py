@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from metalib.exercises.checking import EXERCISES, GOALS, Exercise, Finding, Goal
-from metalib.report import Undecided
+from metalib.report import Undecided, fold
 from metalib.settings import one_of
 
 __all__ = ["EXERCISES", "GOALS", "Exercise", "Finding", "Goal", "check", "examine", "goal", "load"]
@@ -20,7 +20,7 @@ __all__ = ["EXERCISES", "GOALS", "Exercise", "Finding", "Goal", "check", "examin
 
 def check(name: str, answer) -> None:
     """Print what the exercise's check measured on the answer, and whether it is solved; if not, why not."""
-    print(examine(name, answer))
+    print(fold(str(examine(name, answer))))
 
 
 def examine(name: str, answer) -> Finding:
