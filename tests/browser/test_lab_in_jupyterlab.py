@@ -1,9 +1,12 @@
 """The trajectory lab in a real JupyterLab: what a reader clicks is what is clicked here."""
 
+import os
 import re
+import time
 from pathlib import Path
 
 import nbformat
+import psutil
 from nbformat.v4 import new_code_cell, new_notebook
 from pages import LabPanel, expect
 
@@ -191,6 +194,53 @@ def run_by_key(lab) -> None:
     expect(lab.status).not_to_have_text("waiting")
     expect(lab.run).to_be_enabled()
     expect(lab.status).to_contain_text("K = ")
+
+
+def test_many_runs_leave_the_kernel_and_the_page_as_they_were(notebook, server):
+    """RUNS=400 is what somebody presses in an hour. Each run may keep its records, and no picture or widget."""
+    runs = int(os.environ.get("RUNS", "10"))
+    lab = open_lab(notebook, small_notebook(server.root, *LAB, "lab.controls['outer_steps'].value = 3"))
+
+    def size() -> float:
+        return float(notebook.ask("import gc, psutil; gc.collect(); print(psutil.Process().memory_info().rss / 2**20)"))
+
+    for _ in range(8):  # one more than a picture shows
+        run_by_key(lab)
+    before = size()
+    for _ in range(runs):
+        run_by_key(lab)
+    grown = size() - before
+    slider, began = lab.panel.get_by_role("slider"), time.monotonic()
+    slider.press("ArrowRight")
+    expect(lab.panel.locator(".widget-readout").first).to_have_text("6")
+    seconds = time.monotonic() - began
+    print(f"\n{runs} runs: the kernel has grown by {grown:.1f} MiB; the page answers in {seconds:.2f} s")
+    assert int(notebook.ask("print(len(lab.runs))")) == 8 + runs
+    assert grown < 100 * max(runs / 400, 0.25)
+    assert seconds < 2
+    no_complaints(notebook)
+
+
+def test_closing_the_page_in_the_middle_leaves_nothing_behind(notebook, server):
+    """The kernel lives on and ends the run; when it is shut down in the middle of one, nothing lives on."""
+    path = small_notebook(server.root, *LAB, "lab.controls['outer_steps'].value = 300")
+    lab = open_lab(notebook, path)
+    pid = notebook.ask("import asyncio, os, sys, traceback; print(os.getpid())")
+    lab.run.click()
+    lab.next_plot(lab.plot())
+    notebook.page.goto("about:blank")
+    notebook.open(path)
+    deadline = time.monotonic() + 30
+    while notebook.ask("print(lab.running)") != "False":
+        assert time.monotonic() < deadline
+    assert notebook.ask("print(os.getpid(), len(lab.runs[-1].records))") == f"{pid} 300"
+    assert notebook.ask("print([task for task in asyncio.all_tasks() if 'TrajectoryLab' in repr(task)])") == "[]"
+    frames = "(frame for top in sys._current_frames().values() for frame, _ in traceback.walk_stack(top))"
+    assert notebook.ask(f"print([frame for frame in {frames} if 'metalib' in frame.f_code.co_filename])") == "[]"
+    notebook.ask(f"lab.controls['outer_steps'].value = {MORE_THAN_ANYONE_WAITS_FOR}; lab.press_run()")
+    kernel = psutil.Process(int(pid))
+    server.end_kernels()
+    kernel.wait(timeout=20)
 
 
 def test_the_workbench_compares_and_keeps(notebook, server, shots):
