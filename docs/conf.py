@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))  # for the slug function, by its name
+sys.path.insert(0, str(ROOT / "binder"))
+from host import stated  # noqa: E402
 
 project = "Learning a learning rate in PyTorch"
 author = "the metalib authors"
@@ -40,8 +42,15 @@ autodoc_typehints = "signature"
 
 
 def as_written(app, what, name, obj, options, lines):
-    """Our docstrings are plain text with a layout of their own, to be read in an editor: kept line for line."""
-    lines[:] = ["", ".. code-block:: text", "", *("   " + line for line in lines), ""]
+    """Our docstrings are plain text with a layout of their own, to be read in an editor: kept line for line.
+
+    The example at the end is a block of its own, coloured as Python.
+    """
+    start = next((at for at, line in enumerate(lines) if line.startswith(">>>")), len(lines))
+    blocks = {"text": lines[:start], "pycon": lines[start:]}
+    lines[:] = [""]
+    for language, block in blocks.items():
+        lines += [f".. code-block:: {language}", "", *("   " + line for line in block), ""] if block else []
 
 
 def setup(app):
@@ -53,7 +62,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = "Learning a learning rate in PyTorch"
 html_theme_options = {"use_download_button": True, "show_toc_level": 2, "home_page_in_toc": True}
-repository = os.environ.get("METALIB_REPOSITORY", "")  # an address such as https://github.com/you/metalib
+repository = os.environ.get("METALIB_REPOSITORY") or stated()  # an address such as https://github.com/you/metalib
 if repository:
     html_theme_options |= {
         "repository_url": repository,

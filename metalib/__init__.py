@@ -1,10 +1,10 @@
 """Learning a learning rate in PyTorch: the module behind the notebooks. Read its files in this order:
 
-noisy, problems, rates, versions, settings, unroll, differences, report, referee, optimisers, randomness, trial, own,
-modes, forward, batched, choice, metagrad, edge, resume, train, tables, together, sweep, describe, figures, grid,
-axes, trajectory, exercises, controls, lab, compare, workbench, places, recording, unseen, trace, keep, suspects,
-functions, causes, culprit, watcher, unused, doubts, nonfinite, failures, diagnosis, doctor, timeline, loop_causes,
-learned, loop_faults, outer, cells
+tasks, noisy, problems, rates, versions, settings, unroll, differences, report, referee, optimisers, randomness, twice,
+trial, own, inputs, modes, forward, batched, choice, metagrad, edge, resume, train, tables, together, sweep, describe,
+figures, grid, axes, trajectory, exercises, controls, lab, compare, workbench, places, recording, unseen, trace, keep,
+suspects, functions, causes, culprit, watcher, unused, doubts, nonfinite, failures, diagnosis, doctor, timeline,
+loop_causes, learned, loop_faults, outer, cells
 """
 
 __version__ = "0.1.0"

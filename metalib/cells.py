@@ -27,6 +27,17 @@ def diagnose_source(code: str, names: list[str], namespace: dict, loss: str | No
     namespace  the variables that the code may use; the code sees a copy of the dict
     loss       the outer loss's variable. By default what the last `.backward()`, or `autograd.grad()` for a
                meta-parameter, at the top level is asked of, or else the value of the last line.
+
+    >>> import torch
+    >>> from metalib import diagnose_source
+    >>> code = '''
+    ... rate = torch.tensor(0.1, requires_grad=True)
+    ... w = 1 - rate.item()
+    ... torch.tensor(w).double() ** 2
+    ... '''
+    >>> found = diagnose_source(code, ["rate"], {"torch": torch})
+    >>> print(found.cause, "in", found.location)
+    left_torch in line 3 of the cell
     """
     filename = f"<cell {next(numbers)}>"
     linecache.cache[filename] = len(code), None, code.splitlines(keepends=True), filename

@@ -47,7 +47,14 @@ def ends(runs: list[Run]) -> dict[str, dict[int, list[float]]]:
 
 
 def compared(found: Sweep) -> Picture:
-    """Rates at the end against inner steps: the mean over seeds, and as a band the lowest and the highest."""
+    """Rates at the end against inner steps: the mean over seeds, and as a band the lowest and the highest.
+
+    >>> from metalib.compare import compared
+    >>> from metalib.settings import Settings
+    >>> from metalib.sweep import grid, sweep
+    >>> print(compared(sweep(grid(Settings(outer_steps=20), inner_steps=(1, 2), seed=range(4)))).text)
+    functional: 0.261 (0.256 to 0.265) at K = 1; 0.253 (0.249 to 0.257) at K = 2
+    """
     figure = Figure(figsize=(7.2, 4.0), dpi=100, layout="constrained", facecolor="white")
     axes, sentences = figure.subplots(), []
     for number, (name, places) in enumerate(ends(found.runs).items()):

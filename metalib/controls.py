@@ -6,12 +6,13 @@ import re
 import ipywidgets as widgets
 from traitlets import Unicode
 
+from metalib.describe import symptom
 from metalib.exercises import goal
 from metalib.problems import PROBLEMS
 from metalib.rates import RATES
 from metalib.settings import Settings, devices
 from metalib.train import Run
-from metalib.versions import VERSIONS, symptom
+from metalib.versions import VERSIONS
 
 HELP = {
     "version": "how the inner loop updates the weights",
@@ -75,7 +76,7 @@ class Aim(widgets.HTML):
     """What to reach with the lab, and whether its runs do: the goal of a notebook, or nothing."""
 
     def __init__(self, notebook: str):
-        self.goal = goal(notebook) if notebook else None
+        self.goal = None if isinstance(notebook, str) and not notebook else goal(notebook)
         super().__init__()
         self.add_class("lab-goal")
         self.look([])

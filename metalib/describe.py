@@ -7,6 +7,12 @@ from contextlib import contextmanager
 from metalib.problems import PROBLEMS
 from metalib.settings import Settings
 from metalib.train import Run
+from metalib.versions import VERSIONS
+
+
+def symptom(version: str) -> str:
+    """The first line of a version's docstring: what the reader sees, and the token that does it."""
+    return VERSIONS[version].__doc__.partition("\n")[0]
 
 
 def label(settings: Settings) -> str:
@@ -92,6 +98,11 @@ def expect_error(kind: type[Exception], fragment: str):
 
     A message's other parts (shapes, devices, names of operations) change between versions of PyTorch. When nothing is
     raised, or something else, the cell fails: a lesson about an error that no longer exists must not pass.
+
+    >>> from metalib.describe import expect_error
+    >>> with expect_error(ValueError, "could not convert"):
+    ...     float("one")
+    ValueError: could not convert …
     """
     try:
         yield

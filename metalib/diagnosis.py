@@ -111,7 +111,7 @@ class Diagnosis:
                 f"<div style='{style};padding-left:0.5em;font-family:monospace'>{at:5}  {html.escape(text)}</div>"
             )
         head = html.escape(f"{self.location} ({self.cause})")
-        return f"{head}<pre style='margin:0.3em 0'>{''.join(rows)}</pre>"
+        return f"{head}<pre style='margin:0.3em 0;white-space:pre;overflow-x:auto'>{''.join(rows)}</pre>"
 
     def _numbers(self) -> str:
         head = "".join(

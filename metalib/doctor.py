@@ -40,6 +40,12 @@ def diagnose(step: Step, meta: dict[str, Tensor]) -> Diagnosis:
 
     Raises Undecided, as the referee does, when the step cannot be judged. Says on stderr how far it is if it takes more
     than a few seconds.
+
+    >>> import torch
+    >>> from metalib import diagnose
+    >>> found = diagnose(lambda meta: (1 - meta["rate"].data) ** 2, {"rate": torch.tensor(0.1)})
+    >>> print(f"{found.cause}: {found.repair}")
+    data_read: Use the tensor itself, without `.data`.
     """
     with torch.inference_mode(False), torch.enable_grad():  # whatever surrounds the call
         return _diagnose(step, meta)

@@ -7,8 +7,9 @@ largest eigenvalue for h.
 
 import torch
 
-from metalib.problems import PROBLEMS, Batch, Task, Weights, place
+from metalib.problems import PROBLEMS, Batch, Task, Weights
 from metalib.settings import Settings
+from metalib.tasks import place
 from metalib.unroll import fresh_leaves
 
 

@@ -1,4 +1,9 @@
-"""Data in, a picture and a sentence about it out. No pyplot, no globals, nothing shown behind the caller's back."""
+"""Data in, a picture and a sentence about it out. No pyplot, no globals, nothing shown behind the caller's back.
+
+>>> from metalib.figures import COLOURS
+>>> COLOURS[:2]
+('#0072B2', '#D55E00')
+"""
 
 import io
 from typing import NamedTuple
@@ -23,13 +28,25 @@ class Picture(NamedTuple):
 
 
 def show(picture: Picture) -> None:
-    """Put a picture into the notebook, its text below it and as its alternative text."""
+    """Put a picture into the notebook, its text below it and as its alternative text.
+
+    >>> from metalib.figures import lines, show
+    >>> show(lines([1, 2], {"loss": [2.0, 1.0]}, "The loss falls.", xlabel="step", ylabel="loss"))
+    <IPython.core.display.Image object>
+    The loss falls.
+    """
     display(Image(picture.png, alt=picture.text))
     print(fold(picture.text))
 
 
 def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: str, log: str = "") -> Picture:
-    """Named curves over the same `x`; `log` names the logarithmic axes, for instance "y" or "xy"."""
+    """Named curves over the same `x`; `log` names the logarithmic axes, for instance "y" or "xy".
+
+    >>> from metalib.figures import lines
+    >>> drawn = lines([1, 10], {"a": [1.0, 1.0], "b": [1.0, 0.1]}, "b falls", xlabel="K", ylabel="loss", log="xy")
+    >>> drawn.text, drawn.png[1:4]
+    ('b falls', b'PNG')
+    """
     figure = Figure(figsize=(6.4, 3.6), dpi=100, layout="constrained", facecolor="white")
     axes = figure.subplots()
     for number, (name, y) in enumerate(curves.items()):
@@ -46,7 +63,13 @@ def lines(x, curves: dict[str, list[float]], text: str, *, xlabel: str, ylabel: 
 
 
 def picture(figure: Figure, text: str) -> Picture:
-    """A finished figure with its text."""
+    """A finished figure with its text.
+
+    >>> from matplotlib.figure import Figure
+    >>> from metalib.figures import picture
+    >>> picture(Figure(), "nothing yet").text
+    'nothing yet'
+    """
     file = io.BytesIO()
     FigureCanvasAgg(figure).print_png(file)
     return Picture(file.getvalue(), text)

@@ -18,6 +18,7 @@ from torch import Tensor
 from metalib.modes import Found, Loop, Point, Seen, begin, detached, found, gradient, leaves
 from metalib.problems import Weights
 from metalib.rates import Meta
+from metalib.twice import check_rates
 from metalib.unroll import fresh_leaves
 
 MOST = 1_000  # tangents, each as large as the weights
@@ -47,6 +48,8 @@ def forward(loop: Loop, meta: Meta, span: int | None = None) -> Found:
         gradients = gradient(loss, point.weights, create_graph=step > 0)
         products = [_product(gradients, point.weights, each, keep=each is not tangents[-1]) for each in tangents]
         here, gradients = Point(step, detached(point.weights), point.state), detached(gradients)
+        if step == 0:
+            check_rates(loop.model(leaves(meta), loss.detach().requires_grad_(), leaves(here.weights)))
         if step == 0 or not steady:
             rates = loop.model(meta, loss.detach(), here.weights)
             for tangent in tangents:

@@ -21,13 +21,23 @@ VERDICT_COLOURS = {
 
 
 def verdict_rows(versions: Iterable[str]) -> dict[str, list[str]]:
-    """{version: its verdict in each of COLUMNS}, on the first outer step of a run with a constant rate."""
+    """{version: its verdict in each of COLUMNS}, on the first outer step of a run with a constant rate.
+
+    >>> from metalib.grid import verdict_rows
+    >>> verdict_rows(["data_write"])
+    {'data_write': ['cut', 'cut', 'cut', 'cut', 'cut', 'cut']}
+    """
     settings = [{"problem": problem, "inner_steps": inner_steps} for problem, inner_steps in COLUMNS]
     return {version: [judge(Settings(version=version, **each)).verdict for each in settings] for version in versions}
 
 
 def verdict_table(rows: dict[str, list[str]], columns: list[tuple[str, int]] = COLUMNS) -> Picture:
-    """The rows as a coloured table, a column for each (name, inner steps); its text is the same, a line a row."""
+    """The rows as a coloured table, a column for each (name, inner steps); its text is the same, a line a row.
+
+    >>> from metalib.grid import verdict_table
+    >>> print(verdict_table({"first_order": ["right", "wrong"]}, [("one weight", 1), ("one weight", 2)]).text)
+    first_order: right, wrong
+    """
     heads = [f"{name}\nK = {inner_steps}" for name, inner_steps in columns]
     figure = Figure(figsize=(1.7 + 1.15 * len(heads), 0.7 + 0.34 * len(rows)), dpi=100, facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))

@@ -1,10 +1,5 @@
 """The trajectory lab: choose, press Run, watch the learning rate being learned, press Stop, compare.
 
-    lab = TrajectoryLab(version="data_write", inner_steps=5)
-    lab                  # a cell that ends so shows the widget
-    await lab.run()      # the same as pressing Run, for a cell that wants the result
-    lab.picture()        # the static picture of the runs so far, for show()
-
 A thin shell: `train` computes, `trajectory` draws. The outer loop is a task on the kernel's own event loop and gives
 way after every outer step, so the page and the kernel stay responsive. Everything goes to the page through widgets'
 synced values; an Output widget would show nothing when a button's callback, and not the cell, started the task.
@@ -25,7 +20,7 @@ import ipywidgets as widgets
 from metalib.controls import Aim, Plot, arrange, controls, hint
 from metalib.describe import sentence
 from metalib.figures import Picture
-from metalib.settings import Settings
+from metalib.settings import Settings, known
 from metalib.train import Run, explain, train
 from metalib.trajectory import TrajectoryPlot, trajectories
 
@@ -37,11 +32,16 @@ class TrajectoryLab:
     """The widget. Starts with the fields of `Settings` that it is given, and with the goal of a notebook, as in "02".
 
     `runs` holds every run so far, the broken ones too, until Clear; the plot shows the last seven. Making a new lab
-    stops the loop of an earlier one, so that re-running a cell leaves nothing running.
+    stops the loop of an earlier one, so that re-running a cell leaves nothing running. A cell that ends with the lab
+    shows it; `await lab.run()` presses Run and gives the run; `show(lab.picture())` draws the runs so far.
+
+    >>> from metalib.lab import TrajectoryLab
+    >>> TrajectoryLab(version="data_write", inner_steps=5)
+    TrajectoryLab: run this cell in Jupyter to use it
     """
 
     def __init__(self, goal: str = "", **settings):
-        self.base, self.aim = Settings(**settings), Aim(goal)
+        self.base, self.aim = Settings(**known(settings)), Aim(goal)
         self.runs: list[Run] = []
         self.plot = TrajectoryPlot()
         self._stop, self._task = threading.Event(), None

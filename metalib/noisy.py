@@ -51,6 +51,10 @@ def quadratic_rate(inner_steps: int, curvatures: tuple[float, ...], starts: tupl
     """The constant rate with the smallest expected loss: on a fine grid up to the edge, then on finer ones around it.
 
     The loss may have two valleys (one for each curvature), so a search that goes downhill could end in the wrong one.
+
+    >>> from metalib.noisy import quadratic_rate
+    >>> [round(quadratic_rate(steps, (1.0, 0.02), (1.0, 1.0), noise=0.1), 2) for steps in (1, 50)]
+    [0.99, 0.65]
     """
     edge = 2 / max(curvatures)
     low, high = 1e-6 * edge, (1 - 1e-9) * edge

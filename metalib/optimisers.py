@@ -11,6 +11,10 @@ and one update is `weights[name] - rates[name] * directions[name]`. `step` count
 torch.optim with the same arguments. Its own classes write in place: with `differentiable=True` most of them raise, or
 turn the meta-gradient into nan, from two inner steps on (notebook 09 has the table). The rules work on plain numbers,
 {name: float}, as well.
+
+>>> from metalib.optimisers import OPTIMISERS
+>>> OPTIMISERS["momentum"]
+SGD(momentum=0.9, nesterov=False, weight_decay=0.0)
 """
 
 import math
@@ -48,6 +52,13 @@ class SGD:
 
     With `nesterov` the direction is g + momentum · m. Source: Sutskever et al., On the importance of initialization
     and momentum in deep learning, ICML 2013, in torch's notation. The defaults remember nothing: the direction is g.
+
+    >>> from metalib.optimisers import SGD
+    >>> rule, weights, gradients = SGD(momentum=0.9), {"w": 1.0}, {"w": 2.0}
+    >>> first, memory = rule.direction(0, gradients, rule.start(weights), weights)
+    >>> second, memory = rule.direction(1, gradients, memory, weights)
+    >>> first, second
+    ({'w': 2.0}, {'w': 3.8})
     """
 
     momentum: float = 0.0
@@ -79,6 +90,12 @@ class Adam:
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015, algorithm 1. `weight_decay` is added
     to the gradient, as in torch.optim.Adam; `decoupled` adds it to the direction instead, as in torch.optim.AdamW.
+
+    >>> from metalib.optimisers import Adam
+    >>> rule, weights = Adam(), {"w": 1.0}
+    >>> direction, memory = rule.direction(0, {"w": -0.02}, rule.start(weights), weights)
+    >>> round(direction["w"], 3)
+    -1.0
     """
 
     betas: tuple[float, float] = (0.9, 0.999)
@@ -126,6 +143,12 @@ class Clipped:
 
     The factor, min(1, norm / (|g| + 1e-6)) as in torch.nn.utils.clip_grad_norm_, is differentiated like all else;
     torch's own function multiplies in place by a factor that it computes without a graph.
+
+    >>> import torch
+    >>> from metalib.optimisers import Clipped
+    >>> direction, memory = Clipped(1.0).direction(0, {"w": torch.tensor([3.0, 4.0])}, (), {})
+    >>> direction
+    {'w': tensor([0.6000, 0.8000])}
     """
 
     norm: float

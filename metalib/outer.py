@@ -27,6 +27,17 @@ def diagnose_loop(run) -> Diagnosis:
 
     The verdict is "raises", "loop" (it runs, and something is wrong) or "right" (nothing was found). Three outer steps
     or more show most. What `run` changes outside itself is put back afterwards.
+
+    >>> import torch
+    >>> from metalib import diagnose_loop
+    >>> def train():
+    ...     rate = torch.tensor(0.1, requires_grad=True)
+    ...     optimiser = torch.optim.SGD([rate], lr=0.1)
+    ...     for _ in range(3):
+    ...         (1 - rate).square().backward()
+    ...         optimiser.step()
+    >>> print(diagnose_loop(train).repair)
+    Call the meta-optimiser's own zero_grad() in every outer step, before backward().
     """
     keep, recorder, error = Keeper(run), LoopRecorder(), None
     try:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from metalib.problems import Batch, Task, Weights
 from metalib.randomness import drawing
@@ -28,7 +29,8 @@ class FromModule:
     tied. `module.train()` or `module.eval()`, called before, decides as always: BatchNorm in training mode uses the
     statistics of its batch (its running statistics are not kept), dropout draws (give meta_gradient a generator). An
     `x` that is a tuple holds several inputs. A `torch.autograd.Function` of your own must be right when it is
-    differentiated twice; nothing here can see whether it is.
+    differentiated twice: it is held against differences once, in float64. Where the module cannot compute in float64,
+    nothing can be measured, and only once_differentiable is seen.
 
     Raises ValueError for a module whose meta-gradient would be wrong: here, or when meta_gradient first tries it out
     (see `trial.py`).
@@ -36,6 +38,14 @@ class FromModule:
     Calling a module with other weights is what `torch.func.functional_call` does. It looks up every name at each call,
     which takes longer than a small network itself. Here all places of a weight are looked up once, in a copy, and each
     call writes to them.
+
+    >>> import torch
+    >>> from metalib import FromModule, meta_gradient
+    >>> net, x = torch.nn.Linear(1, 1), torch.ones(8, 1)
+    >>> batch = x, net(x).detach() + 3
+    >>> problem = FromModule(net, torch.nn.functional.mse_loss, inner=[batch], outer=batch)
+    >>> print(f"{meta_gradient(problem, 0.1, inner_steps=2).gradient['rate']:.2f}")
+    -31.10
     """
 
     def __init__(
@@ -68,6 +78,7 @@ class FromModule:
             if id(p) in names
         ]
         self._put(dict.fromkeys(self.learned))
+        self._probe = _probe() if any(map(parametrize.is_parametrized, self._copy.modules())) else None
 
     def __reduce__(self):
         """A copy of this problem is made anew, from a copy of its module."""
@@ -85,11 +96,16 @@ class FromModule:
             shapes = [tuple(side[name].shape) if name in side else "none" for side in (weights, self.learned)]
             if shapes[0] != shapes[1]:
                 raise ValueError(f"weights[{name!r}] has the shape {shapes[0]}: the module's has {shapes[1]}")
+        if self._probe is not None and self._probe.weight is self._probe.weight:
+            raise ValueError(
+                "inside torch.nn.utils.parametrize.cached() the module would compute every inner step with the weights "
+                "of the first: call meta_gradient outside of it"
+            )
         if not self._tried:
-            try_out(self.loss, weights, batch, self._copy, self.learned)
+            certain = try_out(self.loss, weights, batch, self._copy, self.learned, self._double)
             with torch.enable_grad(), drawing(0, weights):
                 first_loss(self.loss, fresh_leaves(weights), self.outer, "the outer batch")
-            self._tried = True
+            self._tried = certain
 
     def loss(self, weights: Weights, batch: Batch) -> Tensor:
         with self._lock:  # two threads would write their weights into one copy
@@ -99,6 +115,10 @@ class FromModule:
                 return self.criterion(self._copy(*inputs), batch.y)
             finally:
                 self._put(dict.fromkeys(weights))  # or the copy would keep a whole unroll's graph alive
+
+    def _double(self) -> Callable[[Weights, Batch], Tensor]:
+        """The loss in float64, for weights and batches of float64."""
+        return FromModule(copy.deepcopy(self.module).double(), self.criterion, self.inner, self.outer).loss
 
     def _put(self, weights: Weights) -> None:
         """Write into the layers' own dicts: as parameters, for whoever lists these, and as attributes, found faster."""
@@ -113,6 +133,18 @@ class FromModule:
 
     def best_rate(self, inner_steps: int) -> None:
         return None
+
+
+class _Doubled(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+def _probe() -> nn.Module:
+    """A layer whose weight is a new tensor each time that it is read, unless parametrize.cached() is on."""
+    layer = nn.Linear(1, 1, bias=False)
+    parametrize.register_parametrization(layer, "weight", _Doubled(), unsafe=True)
+    return layer
 
 
 def _copied(module: nn.Module, learned: Weights) -> nn.Module:
@@ -139,7 +171,7 @@ def as_problem(problem, weights: Weights | None, task):
         return problem
     if callable(problem) and not isinstance(problem, (nn.Module, type)):
         for what, given in {"weights={name: tensor}": weights, "task=Task(inner batches, outer batch)": task}.items():
-            if not given:
+            if given is None:
                 raise ValueError(f"problem is a function, which does not say where to start or on what: give {what}")
         return _Bare(problem)
     hint = "FromModule(your module, criterion, inner, outer)" if isinstance(problem, nn.Module) else "PROBLEMS[…]"

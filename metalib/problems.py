@@ -1,22 +1,24 @@
 """What the weights should learn, and what the right answer is.
 
-A problem is three functions behind one signature, whatever the model:
+A problem is three functions behind one signature, and a fourth where the truth is known without autograd:
 
     weights = problem.initial_weights(generator)      {name: tensor}, where every inner loop starts
     task = problem.sample(inner_steps, generator)     one batch for each inner step, one for the outer loss
     loss = problem.loss(weights, batch)               a scalar; the inner and the outer loss are the same function
-
-and a fourth that tells the truth where the truth is known without autograd:
-
     rate = problem.best_rate(inner_steps)             the constant rate with the smallest expected outer loss, or None
 
-Data and weights are drawn on the CPU in float64 and moved afterwards (`place`), so that a seed means the same
+Data and weights are drawn on the CPU in float64 and moved afterwards (`tasks.place`), so that a seed means the same
 numbers on every device.
+
+>>> from metalib.problems import PROBLEMS, Classifier, NoisyQuadratic
+>>> [round(problem.best_rate(inner_steps=1), 2) for problem in (PROBLEMS["one weight"], NoisyQuadratic(noise=2.0))]
+[0.48, 0.2]
+>>> Classifier(labels="random").data[0].x.shape
+torch.Size([100, 10])
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,35 +26,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from metalib.noisy import one_weight_rate, quadratic_rate
-
-Weights = dict[str, Tensor]
-
-
-class Batch(NamedTuple):
-    """Inputs `x` and targets `y`, one row (or one number) a sample."""
-
-    x: Tensor
-    y: Tensor
-
-
-class Task(NamedTuple):
-    """What one outer step sees: a batch for each inner step and the batch of the outer loss."""
-
-    inner: list[Batch]
-    outer: Batch
-
-
-def place(tree, device, dtype):
-    """The same tensors on `device`; floating ones in `dtype`, integer ones (labels) as they are."""
-    if isinstance(tree, Tensor):
-        return (tree.to(dtype) if tree.is_floating_point() else tree).to(device)  # MPS has no float64: cast first
-    if isinstance(tree, dict):
-        return {name: place(leaf, device, dtype) for name, leaf in tree.items()}
-    if isinstance(tree, Batch):
-        return Batch(*(place(leaf, device, dtype) for leaf in tree))
-    batches = {id(batch): batch for batch in [*tree.inner, tree.outer]}  # a task may repeat one
-    placed = {key: place(batch, device, dtype) for key, batch in batches.items()}
-    return Task([placed[id(batch)] for batch in tree.inner], placed[id(tree.outer)])
+from metalib.tasks import Batch, Task, Weights
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A mode may evaluate a step's loss once (`reverse`) or twice (`checkpointed`). A 
 generator would be another function the second time, and the meta-gradient that of no program at all.
 """
 
+import threading
 from contextlib import contextmanager
 
 import torch
@@ -11,11 +12,18 @@ import torch
 from metalib.problems import Weights
 from metalib.versions import InnerLoss
 
+# PyTorch's generator is one for all threads: whoever seeds it, or looks at where it stands, is alone meanwhile.
+_ALONE = threading.RLock()
+
 
 @contextmanager
 def drawing(seed: int, weights: Weights):
-    """Random numbers from this seed, on the weights' devices too; afterwards the generators are where they were."""
-    with torch.random.fork_rng({w.device for w in weights.values() if w.device.type == "cuda"}):
+    """Random numbers from this seed, on the weights' devices too; afterwards the generators are where they were.
+
+    Threads that draw in here do so one after the other. One that draws elsewhere at the same time (its own code, or a
+    loss without a generator, which is refused afterwards) takes numbers from the same one, and nothing can see it.
+    """
+    with _ALONE, torch.random.fork_rng({w.device for w in weights.values() if w.device.type == "cuda"}):
         torch.manual_seed(seed)
         yield
 
@@ -60,4 +68,5 @@ class Draws:
 
 
 def _state() -> list[torch.Tensor]:
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [])]
+    with _ALONE:
+        return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [])]

@@ -112,12 +112,21 @@ def learned(rate, weights: Weights) -> Learned:
     Raises ValueError for a rate that is no finite number, or a dict that leaves a weight without one.
     """
     like = next(iter(weights.values()))
+    if isinstance(rate, Learned):
+        _check_model(rate)
     model, meta = rate if isinstance(rate, Learned) else (Given(), rate if isinstance(rate, dict) else {"rate": rate})
     if isinstance(model, Given) and set(meta) != set(weights):
         few, all_ = (", ".join(map(repr, names)) or "nothing" for names in (meta, weights))
         if "rate" not in meta or "rate" in weights or set(meta) - {"rate"} - set(weights):
             raise ValueError(f"rates are given for {few}: give one for each of {all_}, or one number")
     return Learned(model, {name: _fresh(name, value, like) for name, value in meta.items()})
+
+
+def _check_model(rate: Learned) -> None:
+    if not callable(rate.model):
+        raise ValueError(f"the rate model is {rate.model!r}: give a function of meta, loss and weights")
+    if not isinstance(rate.meta, dict) or not rate.meta:
+        raise ValueError(f"the rate model's meta is {rate.meta!r}: give {{name: number}}, which is what is learned")
 
 
 def _fresh(name: str, value, like: Tensor) -> Tensor:

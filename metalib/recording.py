@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import resolve_name
 
@@ -37,6 +38,7 @@ class Value:
     tensor: int  # the tensor's serial number
     address: int  # where the content lies
     wants_grad: bool
+    support: object = None  # what keeps the graph behind `edge`
 
 
 @dataclass(eq=False)
@@ -114,6 +116,16 @@ def edge(t: Tensor):
         return get_gradient_edge(t)
     except (RuntimeError, AssertionError):  # a view made under no_grad says that it requires grad, and has no graph
         return None
+
+
+def support(t: Tensor, place) -> object:
+    """What keeps the graph behind a place whose node is written in Python. In PyTorch 2.7 the place itself does not:
+    as soon as the tensor is gone, such a node is an empty shell. A node that follows it holds it up.
+    """
+    if not isinstance(getattr(place, "node", None), BackwardCFunction) or hasattr(place, "ownership_token"):
+        return None
+    with torch.enable_grad():
+        return t.view_as(t).grad_fn
 
 
 class Recording(NamedTuple):

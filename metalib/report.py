@@ -22,7 +22,14 @@ MEANINGS = VERDICTS | {"loop": "the step may be right, the loop around it is not
 
 
 class Undecided(ValueError):
-    """The referee cannot judge this step; the message says why and what to change."""
+    """The referee cannot judge this step; the message says why and what to change.
+
+    >>> import torch
+    >>> from metalib.referee import referee
+    >>> referee(lambda meta: 1.0, {"rate": torch.tensor(0.5)})
+    Traceback (most recent call last):
+    metalib.report.Undecided: the step returned float: return the outer loss as one number, for instance loss.mean()
+    """
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,12 @@ class Report:
     """What the referee found. `error` is the exception when the verdict is "raises"; it keeps class and message.
 
     In `by_parameter` a meta-parameter may also be "undecided", beside another whose verdict is bad enough to report.
+
+    >>> import torch
+    >>> from metalib.referee import referee
+    >>> report = referee(lambda meta: (1 - meta["rate"]) ** 2, {"rate": torch.tensor(0.5)})
+    >>> report.verdict, report.claimed
+    ('right', {'rate': tensor(-1., dtype=torch.float64)})
     """
 
     verdict: str

@@ -45,7 +45,15 @@ class State:
 
 
 def start(settings: Settings) -> State:
-    """The state before the first outer step."""
+    """The state before the first outer step.
+
+    >>> from metalib.resume import start
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import train
+    >>> state = start(Settings(outer_steps=3))
+    >>> len(list(train(state.settings, state))), state.step
+    (3, 3)
+    """
     generator, weights, meta = begin(settings)
     numbers = {name: p.item() for name, p in meta.items()}  # a step of Adam on plain numbers costs next to nothing
     return State(settings, 0, numbers, Adam().start(numbers), weights, generator)
@@ -60,7 +68,12 @@ def check_same(state: State, settings: Settings) -> None:
 
 
 def save_state(state: State, path: str | Path) -> None:
-    """Write the state to a file. The file is there as a whole or not at all, an older one is replaced."""
+    """Write the state to a file. The file is there as a whole or not at all, an older one is replaced.
+
+    >>> from metalib.resume import save_state, start
+    >>> from metalib.settings import Settings
+    >>> save_state(start(Settings(seed=7)), "run.json")
+    """
     content = {
         "format": FORMAT,
         "settings": asdict(state.settings),
@@ -74,7 +87,14 @@ def save_state(state: State, path: str | Path) -> None:
 
 
 def load_state(path: str | Path) -> State:
-    """The state that `save_state` wrote. A ValueError says why another file is none; the file is left alone."""
+    """The state that `save_state` wrote. A ValueError says why another file is none; the file is left alone.
+
+    >>> from metalib.resume import load_state, save_state, start
+    >>> from metalib.settings import Settings
+    >>> save_state(start(Settings(seed=7)), "run.json")
+    >>> load_state("run.json").settings.seed
+    7
+    """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -18,7 +18,12 @@ SMALLEST_RATE, LARGEST_RATE = 1e-12, 1e6
 
 
 def devices() -> dict[str, str]:
-    """Every device the workbook knows, with "" where it can be used here and else the reason why it cannot."""
+    """Every device the workbook knows, with "" where it can be used here and else the reason why it cannot.
+
+    >>> from metalib.settings import devices
+    >>> devices()["cpu"]
+    ''
+    """
     cuda = mps = ""
     if not torch.cuda.is_available():
         cuda = "this PyTorch was built without CUDA" if torch.version.cuda is None else "no usable NVIDIA GPU was found"
@@ -51,6 +56,13 @@ def positive(kind: str, value) -> float:
     return float(value)
 
 
+def known(chosen: dict) -> dict:
+    """The same, or a ValueError for a name that is no field of Settings."""
+    for name in chosen:
+        one_of("setting", name, vars(Settings()))
+    return chosen
+
+
 @dataclass(frozen=True)
 class Settings:
     """What to run.
@@ -60,6 +72,13 @@ class Settings:
     With `carry` an outer step begins with the weights that the last one ended with; without it, at w₀ again.
     `truncation` differentiates only through the last so many inner steps; None means all. A ValueError names the first
     choice that cannot be.
+
+    >>> from metalib.settings import Settings
+    >>> Settings(inner_steps=5).start_rate
+    0.1
+    >>> Settings(inner_steps=0)
+    Traceback (most recent call last):
+    ValueError: inner_steps is 0: give a whole number from 1 to 1,000
     """
 
     problem: str = "one weight"

@@ -11,13 +11,13 @@ program equal them but for rounding.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, as_completed
+from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 
 from torch import Tensor
 
-from metalib.settings import Settings
+from metalib.settings import Settings, known
 from metalib.together import train_together, why_not_together
 from metalib.train import Run, complete
 
@@ -26,7 +26,14 @@ AT_ONCE = 256  # runs in one tensor program: more were measured to be no faster
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is done, and what is left when it was interrupted. `notes` says what did not go as planned."""
+    """What is done, and what is left when it was interrupted. `notes` says what did not go as planned.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.sweep import sweep
+    >>> found = sweep([Settings(outer_steps=3), Settings(version="in_place")])
+    >>> [row["outer_steps_done"] for row in found.table()], found.left
+    ([3, 0], [])
+    """
 
     settings: list[Settings]
     done: dict[int, Run]
@@ -59,8 +66,13 @@ def grid(base: Settings, **values: Iterable) -> list[Settings]:
     """`base` with every combination of the given values, the last one varying fastest.
 
     grid(Settings(), inner_steps=(1, 2), seed=range(3)) holds six settings. A ValueError names a value that cannot be.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.sweep import grid
+    >>> [(each.inner_steps, each.seed) for each in grid(Settings(), inner_steps=(1, 2), seed=range(2))]
+    [(1, 0), (1, 1), (2, 0), (2, 1)]
     """
-    for name, each in values.items():
+    for name, each in known(values).items():
         if isinstance(each, str | Tensor) or not isinstance(each, Iterable):
             raise ValueError(f"{name} is {each!r}: give the values to try, such as {name}=({each!r},)")
     return [replace(base, **dict(zip(values, each, strict=True))) for each in product(*values.values())]
@@ -76,8 +88,15 @@ def sweep(
     Ctrl-C, or Stop in Jupyter, ends it and keeps what is done: the rest is in `left`. When a pool breaks, because one
     of its workers died, what it had not finished is run here, and a note says so. (Dask gives the work of a worker that
     died to another by itself.) A run that raises or diverges is a run with an error, and stops nothing.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.sweep import grid, sweep
+    >>> found = sweep(grid(Settings(outer_steps=3), version=("functional", "data_write")))
+    >>> [(row["version"], round(row["rates.rate"], 2)) for row in found.table()]
+    [('functional', 0.11), ('data_write', 0.1)]
     """
     found = Sweep(_listed(settings), {}, [])
+    _check(found.settings, executor, progress)
     try:
         for pieces, runs in _here(found) if executor is None else _there(found, executor):
             found.done.update(pieces)
@@ -89,13 +108,23 @@ def sweep(
 
 
 def _listed(settings: Iterable[Settings]) -> list[Settings]:
-    listed = list(settings) if isinstance(settings, Iterable) else [settings]
+    listed = list(settings) if isinstance(settings, Iterable) and not isinstance(settings, Tensor) else [settings]
     for each in listed:
         if not isinstance(each, Settings):
             raise ValueError(
                 f"settings hold {each!r}: give a list of Settings, such as grid(Settings(), seed=range(8))"
             )
     return listed
+
+
+def _check(settings: list[Settings], executor, progress) -> None:
+    """ValueError before the first run for what would end the sweep after some. A pool may have devices of its own."""
+    if executor is not None and not hasattr(executor, "submit"):
+        raise ValueError(f"executor is {executor!r}: give one of concurrent.futures, or none to run all of it here")
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress is {progress!r}: give a function of one number, such as print")
+    for each in settings if executor is None else ():
+        each.check_device()
 
 
 Work = Iterator[tuple[dict[int, Run], float]]  # runs that are finished, by place; how many others are done in part
@@ -130,6 +159,12 @@ def _groups(settings: list[Settings]) -> list[list[int]]:
     return groups
 
 
+def _run(result) -> Run:
+    if not isinstance(result, Run):
+        raise TypeError(f"it gave {result!r} and not the run")
+    return result
+
+
 def _there(found: Sweep, executor: Executor) -> Work:
     """One piece of work for each run, in the order in which they end."""
     futures, broken = {}, None
@@ -138,16 +173,17 @@ def _there(found: Sweep, executor: Executor) -> Work:
             futures[executor.submit(complete, each)] = place
         for future in as_completed(futures):
             try:
-                yield {futures[future]: future.result()}, 0.0
+                yield {futures[future]: _run(future.result())}, 0.0
             except Exception as error:  # `complete` keeps a run's own errors: it is the pool that failed
                 broken = broken or error
-    except BrokenExecutor as error:  # already while the work was handed out
+    except Exception as error:  # already while the work was handed out
         broken = error
     finally:
         for future in futures:
             future.cancel()
     left = [place for place in range(len(found.settings)) if place not in found.done]
     if left:
-        found.notes.append(f"the pool failed ({broken}): {len(left)} runs were made in this process instead")
+        why = str(broken) or type(broken).__name__
+        found.notes.append(f"the pool failed ({why}): {len(left)} runs were made in this process instead")
     for place in left:
         yield {place: complete(found.settings[place])}, 0.0

@@ -20,9 +20,14 @@ def save_csv(runs: Iterable[Run], path: str | Path) -> None:
     """Write the runs to one table: their settings repeat in each row, so that any tool can group by them.
 
     The file is there as a whole or not at all; an older one is replaced.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.tables import save_csv
+    >>> from metalib.train import complete
+    >>> save_csv([complete(Settings(outer_steps=3))], "runs.csv")
     """
     rows = [row for number, run in enumerate(runs) for row in _rows(number, run)]
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(["run", "error", *(name for row in rows for name in row)])  # two, where there are no runs
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, names)
     writer.writeheader()
@@ -34,6 +39,13 @@ def add_csv(runs: Iterable[Run], path: str | Path) -> list[Run]:
     """Write the runs to the table at `path` beside those that it holds, none twice; returns all that it then holds.
 
     ValueError where there is another file: it is left alone.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.tables import add_csv
+    >>> from metalib.train import complete
+    >>> run = complete(Settings(outer_steps=3))
+    >>> len(add_csv([run], "kept.csv")), len(add_csv([run], "kept.csv"))
+    (1, 1)
     """
     held = load_csv(path) if Path(path).exists() else []
     held += unknown(runs, held)
@@ -63,13 +75,21 @@ def load_csv(path: str | Path) -> list[Run]:
     """The runs of a table that `save_csv` wrote. A ValueError says which line of another table cannot be read, and why.
 
     A byte-order mark at the start, as spreadsheets write it, is welcome.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.tables import load_csv, save_csv
+    >>> from metalib.train import complete
+    >>> run = complete(Settings(outer_steps=3))
+    >>> save_csv([run], "runs.csv")
+    >>> load_csv("runs.csv") == [run]
+    True
     """
     runs: dict[str, Run] = {}
     with open(path, newline="", encoding="utf-8-sig") as file:
         text = file.read()
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
-        if text and not {"run", "error"} <= set(reader.fieldnames or ()):
+        if text.strip() and not {"run", "error"} <= set(reader.fieldnames or ()):
             raise _Unreadable("not a table of runs that save_csv wrote: its first line has not their columns")
         for row in reader:
             _add(runs, row)

@@ -9,9 +9,10 @@ from torch import Tensor
 from metalib.batched import batched, batched_loop, stack
 from metalib.modes import Found
 from metalib.optimisers import SGD, Adam
-from metalib.problems import PROBLEMS, Task, Weights, place
+from metalib.problems import PROBLEMS, Task, Weights
 from metalib.rates import RATES, Learned, Meta, learned
 from metalib.settings import DTYPES, Settings
+from metalib.tasks import place
 from metalib.train import Record, Run, explosion, is_finite
 from metalib.unroll import begin, one_thread
 
@@ -35,6 +36,13 @@ def train_together(settings: Sequence[Settings]) -> Iterator[list[Run]]:
     The runs may differ in seed, start rate, meta rate and numbers of steps; a ValueError names what else differs. Their
     records are those of `train`, but for rounding and for `seconds`, which is each run's share of the time. A run that
     diverges ends with the sentence why; the others go on.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.together import train_together
+    >>> for runs in train_together([Settings(seed=seed, outer_steps=2) for seed in range(4)]):
+    ...     print([len(run.records) for run in runs])
+    [1, 1, 1, 1]
+    [2, 2, 2, 2]
     """
     if reason := why_not_together(settings):
         raise ValueError(reason)
@@ -65,7 +73,13 @@ def train_together(settings: Sequence[Settings]) -> Iterator[list[Run]]:
 
 
 def complete_together(settings: Sequence[Settings]) -> list[Run]:
-    """All the runs at once, finished: what `[complete(each) for each in settings]` gives, but for rounding."""
+    """All the runs at once, finished: what `[complete(each) for each in settings]` gives, but for rounding.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.together import complete_together
+    >>> [len(run.records) for run in complete_together([Settings(outer_steps=3), Settings(outer_steps=5)])]
+    [3, 5]
+    """
     runs: list[Run] = []
     for grown in train_together(settings):
         runs = grown

@@ -24,6 +24,7 @@ from metalib.recording import (  # noqa: I001
     numbers_in,
     project,
     short_name,
+    support,
     tensors_in,
 )
 from metalib.unseen import watch_compile, watch_parameters
@@ -164,7 +165,9 @@ class Recorder(TorchFunctionMode):
                 node = edge(t)
         me, wants = self.serial(t), t.requires_grad
         self.values.append(
-            Value(producer, number, size, node, tuple(t.shape), t.dtype, t.device, me, address(t), wants)
+            Value(
+                producer, number, size, node, tuple(t.shape), t.dtype, t.device, me, address(t), wants, support(t, node)
+            )
         )
         self.known[id(t)] = (weakref.ref(t), self.state(t), len(self.values) - 1, me)
         return len(self.values) - 1

@@ -28,6 +28,12 @@ class Record:
     """One outer step. Rates are those that this step used; a meta-gradient of None means that none arrived.
 
     `inner_losses` has one entry for each inner step, taken before that step; `seconds` is this outer step's time.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import train
+    >>> record = next(train(Settings(version="data_write", inner_steps=5)))
+    >>> record.step, len(record.inner_losses), record.meta_gradient
+    (0, 5, {'log_rate': None})
     """
 
     step: int
@@ -48,7 +54,16 @@ class Run:
 
 
 class Diverged(ArithmeticError):
-    """The outer loss or the meta-gradient is no longer finite; the record of that step was yielded before."""
+    """The outer loss or the meta-gradient is no longer finite; the record of that step was yielded before.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import Diverged, train
+    >>> try:
+    ...     list(train(Settings(start_rate=30.0, inner_steps=200)))
+    ... except Diverged as error:
+    ...     print(str(error).partition(":")[0])
+    outer step 0 diverged at rate 30
+    """
 
 
 def train(settings: Settings, state: State | None = None) -> Iterator[Record]:
@@ -57,6 +72,11 @@ def train(settings: Settings, state: State | None = None) -> Iterator[Record]:
     Every outer step starts from weights without a history, so neither graph nor memory grows. Whatever the inner loop's
     version raises comes out of here as it is; Diverged follows the record in which a number stopped being finite.
     Goes on from `state` when there is one, and keeps it up to date: at each yield it stands after that record's step.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import train
+    >>> [round(record.rates["rate"], 3) for record in train(Settings(outer_steps=3))]
+    [0.1, 0.105, 0.11]
     """
     state = start(settings) if state is None else state
     check_same(state, settings)
@@ -117,11 +137,17 @@ def explosion(record: Record, settings: Settings, weights: Weights, rates: Weigh
 
 
 def complete(settings: Settings) -> Run:
-    """The whole run at once. What stops it early is kept as a sentence in `error`."""
+    """The whole run at once. What stops it early is kept as a sentence in `error`.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import complete
+    >>> complete(Settings(version="in_place")).error
+    'RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.'
+    """
     run = Run(settings)
     try:
         run.records.extend(train(settings))
-    except (RuntimeError, Diverged) as error:
+    except (RuntimeError, ValueError, Diverged) as error:
         run.error = explain(error)
     return run
 

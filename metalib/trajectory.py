@@ -41,18 +41,15 @@ def look(run: Run) -> Seen:
 class TrajectoryPlot:
     """Learned rates on the left, outer losses on the right, one colour a run, both axes logarithmic.
 
-    `png(runs)` returns the picture of the runs as they are now. The axes and all runs but the last are drawn once and
-    kept; only the last run's lines are drawn again (blitting), until it outgrows the axes. That makes a frame cheap
-    enough to draw while training, however much has been run before.
+    `png(runs)` draws them as they are now: all of them once, then only the last one's lines (blitting), which is cheap.
     """
 
     def __init__(self):
         self.figure = Figure(dpi=100, facecolor="white")
         self.canvas = FigureCanvasAgg(self.figure)
         self.axes = self.left, self.right = self.figure.subplots(1, 2)
-        titles = ("learned learning rate", "outer loss (loss after the inner steps)")
-        for axes, title in zip(self.axes, titles, strict=True):
-            set_up(axes, title, "outer step")
+        set_up(self.left, "learned learning rate", "outer step")
+        set_up(self.right, "outer loss (loss after the inner steps)", "outer step")
         self.background = self.wanted = self.ranges = None
         self.seen: list[Seen] = []
 
@@ -116,9 +113,8 @@ class TrajectoryPlot:
         message, colour = _message(seen)
         if message:
             box = {"boxstyle": "round,pad=0.6", "facecolor": "#FFF8E7", "edgecolor": colour}
-            text = "\n".join(textwrap.wrap(message, 48, max_lines=7))
             look = {"color": colour, "bbox": box, "fontsize": 9, "ha": "center", "va": "bottom", "parse_math": False}
-            self.left.text(0.5, 0.06, text, transform=self.left.transAxes, animated=True, **look)
+            self.left.text(0.5, 0.06, message, transform=self.left.transAxes, animated=True, **look)
 
     def _annotate(self, seen: list[Seen], names: list[str], first: int) -> None:
         for legend in self.figure.legends:
@@ -137,8 +133,7 @@ class TrajectoryPlot:
             handles.append(self.left.axhline(best, color="#555555", ls=dashes, lw=1.2, label=name))
         longest = max((len(line) for handle in handles for line in handle.get_label().split("\n")), default=0)
         columns = 1 if len(handles) < 3 or longest > 70 else 2
-        rows = -(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns)
-        self._resize(rows)
+        self._resize(-(-sum(1 + handle.get_label().count("\n") for handle in handles) // columns))
         if handles:
             look = {"ncols": columns, "fontsize": 9, "frameon": False, "handlelength": 3}
             self.figure.legend(handles=handles, loc="lower left", **look)
@@ -156,7 +151,7 @@ def _message(seen: list[Seen]) -> tuple[str, str]:
     """What is written into the left plot, and its colour."""
     error = seen[-1].run.error.partition(". ")[0] if seen else ""  # the rest stands below, in words
     quiet = "press Run" if not seen else "no gradient reaches the rate" if seen[-1].cut else ""
-    return error or quiet, "#8B0000" if error else "#555555"
+    return textwrap.fill(error or quiet, 48, max_lines=7), "#8B0000" if error else "#555555"
 
 
 def _width(place: int) -> float:
@@ -192,7 +187,14 @@ def _ranges(seen: list[Seen]) -> tuple[Range, Range]:
 
 
 def trajectories(runs: Iterable[Run]) -> Picture:
-    """The picture of some runs (the last seven), and a sentence on each that is in it."""
+    """The picture of some runs (the last seven), and a sentence on each that is in it.
+
+    >>> from metalib.settings import Settings
+    >>> from metalib.train import complete
+    >>> from metalib.trajectory import trajectories
+    >>> print(trajectories([complete(Settings(version="data_write", outer_steps=20))]).text)
+    data_write, K = 1, start 0.1: rate 0.1 → 0.1 in 20 outer steps; no gradient reaches the rate (best rate 0.481)
+    """
     runs = list(runs)
     text = "\n".join([sentence(run, name) for run, name in zip(runs, labels(runs), strict=True)][-SHOWN:])
     return Picture(TrajectoryPlot().png(runs), text)

@@ -4,6 +4,7 @@ An inner loss must be a function of the weights that it is given, and of nothing
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,13 @@ from torch import Tensor, nn
 from metalib.problems import Batch, Weights
 from metalib.randomness import drawing
 from metalib.report import reachable
+from metalib.twice import COMPILED, LossOf, check_twice
 from metalib.unroll import fresh_leaves
+
+OUTSIDE = (
+    "call meta_gradient outside of the transforms of torch.func (grad, vmap, jvp, …): it differentiates by itself, and "
+    "mode 'batched' computes many runs at once"
+)
 
 
 def refuse(module: nn.Module) -> None:
@@ -47,11 +54,17 @@ def refuse(module: nn.Module) -> None:
 
 
 def try_out(
-    loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, batch: Batch, copy: nn.Module, learned: Weights
-):
+    loss_of: LossOf,
+    weights: Weights,
+    batch: Batch,
+    copy: nn.Module,
+    learned: Weights,
+    double: Callable[[], LossOf],
+) -> bool:
     """Compute the loss twice, on copies of the weights. ValueError where it is no function of the weights alone.
 
-    `copy` is the module that computes it; `learned` are the user's own parameters, which must have no part in it.
+    `copy` is the module that computes it; `learned` are the user's own parameters, which must have no part in it;
+    `double` makes the same loss in float64. False where these weights do not show all that is looked for.
     """
     inside = {name: t for name, t in [*copy.named_buffers(), *copy.named_parameters()] if t is not None}
     before = {name: t.detach().clone() for name, t in inside.items()}
@@ -60,7 +73,7 @@ def try_out(
         with drawing(0, weights), torch.enable_grad():
             losses.append(first_loss(loss_of, trial, batch, "the first inner batch"))
     if not isinstance(losses[0], Tensor) or losses[0].dim():
-        return  # refused by whoever asked for the loss, in words of its own
+        return False  # refused by whoever asked for the loss, in words of its own
     _unchanged(before, dict([*copy.named_buffers(), *copy.named_parameters()]), "buffer or frozen parameter")
     _unchanged({name: w.detach() for name, w in weights.items()}, trial, "weight")
     if not torch.allclose(*(loss.detach() for loss in losses), rtol=1e-5, equal_nan=True):
@@ -77,9 +90,10 @@ def try_out(
                 "read parameters as attributes of their layers, in forward (an outside list of them is not replaced)"
             )
     _differentiable(losses[0], trial)
+    return check_twice(loss_of, losses[0], weights, batch, double)
 
 
-def first_loss(loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, batch: Batch, which: str) -> Tensor:
+def first_loss(loss_of: LossOf, weights: Weights, batch: Batch, which: str) -> Tensor:
     """The loss on a batch that was not tried before. What the module or the criterion raises becomes a ValueError."""
     try:
         return loss_of(dict(weights), batch)
@@ -91,9 +105,44 @@ def first_loss(loss_of: Callable[[Weights, Batch], Tensor], weights: Weights, ba
         ) from error
 
 
+@contextmanager
+def in_words(mode: str):
+    """A ValueError with the next step, for the refusals of PyTorch's own that are to be expected in meta_gradient."""
+    try:
+        yield
+    except RuntimeError as error:
+        message = str(error)
+        if "derivative for" in message:
+            kernel = "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)"
+            hint = f"; choose the kernel that can: `with {kernel}:`" if "scaled_dot_product" in message else ""
+            raise ValueError(f"the inner loss cannot be differentiated twice ({message}){hint}") from error
+        if mode == "batched" and any(word in message.lower() for word in ("vmap", "batching rule", "batched tensor")):
+            sentence = f"this loss cannot run under vmap, so call meta_gradient once for each run: {message}"
+            raise ValueError(sentence) from error
+        if "aot_autograd" in message or "donated buffer" in message:
+            raise ValueError(COMPILED) from error
+        if "backward through the graph a second time" in message:
+            raise ValueError(
+                "the loss calls backward, or keeps a graph from an earlier call: compute it anew from the weights each "
+                "time, and leave differentiating to meta_gradient"
+            ) from error
+        if "functorch" in message or "vmap" in message:
+            raise ValueError(f"{OUTSIDE} ({message.partition('. ')[0]})") from error
+        raise
+
+
+def transformed(t: Tensor) -> bool:
+    """Whether a transform of torch.func has wrapped this tensor: its gradient would be a sum over what vmap hides."""
+    try:
+        t.untyped_storage()
+    except (RuntimeError, NotImplementedError):
+        return True
+    return False
+
+
 def check_loss(loss, runs: int = 0) -> Tensor:
     """The loss, or a ValueError where it cannot be one; `runs` is 1 where a first dimension counts runs."""
-    if not isinstance(loss, Tensor) or not loss.is_floating_point():
+    if not isinstance(loss, Tensor) or not loss.is_floating_point() or loss.is_meta:
         raise ValueError(f"the loss is {loss!r}: return a real floating-point tensor with one number")
     if loss.dim() != runs:
         shape = tuple(loss.shape[runs:])
@@ -104,6 +153,15 @@ def check_loss(loss, runs: int = 0) -> Tensor:
             "detach, .data or no_grad"
         )
     return loss
+
+
+def check_unwritten(kept: Weights, weights: Weights) -> None:
+    """ValueError for weights that a loss has written into; they are put back."""
+    for name, w in weights.items():
+        if not torch.equal(w, kept[name]) and not torch.equal(*(torch.nan_to_num(t) for t in (w, kept[name]))):
+            with torch.no_grad():
+                w.copy_(kept[name])
+            raise ValueError(f"the loss writes into weights[{name!r}]: compute it without changing what it is given")
 
 
 def _unchanged(before: Weights, after: Weights, what: str) -> None:

@@ -1,11 +1,16 @@
 """From settings to a number that can be differentiated: K inner steps, then the outer loss.
 
-    generator, weights, meta = begin(settings)
-    task = draw(settings, generator)
-    run = unroll(settings, meta, weights, task)
-    torch.autograd.grad(run.outer_loss, list(meta.values()), allow_unused=True)
-
 The outer loss is a function of the meta-parameters only; `meta_step` gives it in that form, ready for the referee.
+
+>>> import torch
+>>> from metalib.settings import Settings
+>>> from metalib.unroll import begin, draw, unroll
+>>> settings = Settings(version="data_write", inner_steps=2)
+>>> generator, weights, meta = begin(settings)
+>>> task = draw(settings, generator)
+>>> run = unroll(settings, meta, weights, task)
+>>> torch.autograd.grad(run.outer_loss, list(meta.values()), allow_unused=True)
+(None,)
 """
 
 from collections.abc import Callable
@@ -17,9 +22,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from metalib.problems import PROBLEMS, Task, Weights, place
+from metalib.problems import PROBLEMS, Task, Weights
 from metalib.rates import RATES, Curve, Meta
 from metalib.settings import DTYPES, Settings
+from metalib.tasks import place
 from metalib.versions import VERSIONS
 
 
@@ -95,6 +101,12 @@ def meta_step(settings: Settings) -> tuple[Callable[[Meta], Tensor], Meta]:
     """(step, meta): a run's first outer loss as a function of its meta-parameters, and the values these start from.
 
     In float64, as the referee wants it. Every call of `step` sees the same weights and the same task.
+
+    >>> from metalib.referee import referee
+    >>> from metalib.settings import Settings
+    >>> from metalib.unroll import meta_step
+    >>> referee(*meta_step(Settings(version="detach"))).verdict
+    'cut'
     """
     if settings.device == "mps":
         raise ValueError("the referee needs float64, which device 'mps' lacks: choose device 'cpu'")

@@ -1,15 +1,15 @@
 """The inner loop in every version that people write: two right ones, the mistakes, and two published answers.
 
-Every version has the same signature:
-
-    weights = version(weights, inner_losses, rates_of)
-
+    weights = version(weights, inner_losses, rates_of)    the weights after the last step, whatever the version
     weights         {name: leaf tensor that requires grad}, private to this call
     inner_losses    one function a step: weights -> scalar loss
     rates_of        loss -> {name: rate}; the rates carry the graph to the meta-parameters
 
-and returns the weights after the last step. They differ in one token, named in the first line of each docstring.
-Nothing is simulated: these functions really do what they say, and the tests hold each to its symptom.
+They differ in one token, named in the first line of each docstring. The tests hold each to its symptom.
+
+>>> from metalib.versions import VERSIONS
+>>> print(VERSIONS["item"].__doc__)
+Silent, the meta-gradient is None: `.item()` turns the rate into a plain number.
 """
 
 from collections.abc import Callable
@@ -142,10 +142,7 @@ def buffer_no_grad(weights, inner_losses, rates_of):
 
 
 def buffer_copy(weights, inner_losses, rates_of):
-    """Right on a linear model and, for the rate's gradient alone, at one step; else raises: `copy_` writes in place.
-
-    The reason is that of `in_place_clone`.
-    """
+    """Right on a linear model and, for the rate's gradient alone, at one step; else raises: `copy_` writes in place."""
     module = Buffers(weights)
     for loss_of in inner_losses:
         step = descent(loss_of, module.weights(), rates_of)
@@ -187,14 +184,7 @@ def functional(weights, inner_losses, rates_of):
 VERSIONS = {
     version.__name__: version
     for version in (
-        in_place, in_place_no_grad, in_place_clone,
-        data_write, detach, parameter_rewrap, item,
-        buffer_published, buffer_no_grad, buffer_copy, buffer_rebind,
-        first_order, functional,
+        in_place, in_place_no_grad, in_place_clone, data_write, detach, parameter_rewrap, item,
+        buffer_published, buffer_no_grad, buffer_copy, buffer_rebind, first_order, functional,
     )
 }  # fmt: skip
-
-
-def symptom(name: str) -> str:
-    """The first line of a version's docstring: what the reader sees, and the token that does it."""
-    return VERSIONS[name].__doc__.partition("\n")[0]

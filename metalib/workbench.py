@@ -8,6 +8,7 @@ outlive the kernel: by hand, or after each run.
 """
 
 import html
+import os
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -33,11 +34,12 @@ class Files(widgets.VBox):
         super().__init__([widgets.HBox([self.path, self.auto]), widgets.HBox([save, load]), self.status])
 
     def save(self) -> None:
-        """Add the lab's runs to the table. What it holds already stays; another file is left alone."""
+        """Add the lab's finished runs to the table. What it holds already stays; another file is left alone."""
 
         def work(path: Path) -> str:
-            held = add_csv(self.lab.runs, path)
-            return f"{path} holds {_count(held)}"
+            going = self.lab.running  # half a run would stand beside the whole one later
+            held = add_csv(self.lab.runs[:-1] if going else self.lab.runs, path)
+            return f"{path} holds {_count(held)}" + going * ", without the one that is running"
 
         self._tell(work)
 
@@ -73,11 +75,22 @@ def _count(runs: list[Run]) -> str:
 
 
 class Workbench(TrajectoryLab):
-    """The trajectory lab with two more tabs. With a `table`, its runs are there at once, and each new one is added."""
+    """The trajectory lab with two more tabs. With a `table`, its runs are there at once, and each new one is added.
 
-    def __init__(self, table: str = "", goal: str = "", **settings):
+    >>> from metalib.settings import Settings
+    >>> from metalib.tables import save_csv
+    >>> from metalib.train import complete
+    >>> from metalib.workbench import Workbench
+    >>> save_csv([complete(Settings(outer_steps=3))], "runs.csv")
+    >>> len(Workbench("runs.csv").runs)
+    1
+    """
+
+    def __init__(self, table: str | os.PathLike = "", goal: str = "", **settings):
+        if not isinstance(table, str | os.PathLike):
+            raise ValueError(f"table is {table!r}: give the name of a file, such as 'runs.csv'")
         super().__init__(goal, **settings)
-        self.comparison, self.files = Comparison(self.settings), Files(self, table)
+        self.comparison, self.files = Comparison(self.settings), Files(self, os.fspath(table))
         tabs = [self.panel, self.comparison, self.files]
         self.panel = widgets.Tab(tabs, titles=("Run", "Compare", "Keep")).add_class("workbench")
         if table:

@@ -3,6 +3,7 @@
 Not known from here: that conda-forge can solve the list, and that mybinder.org starts the image.
 """
 
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -74,11 +75,16 @@ def clone(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_environments_differ_in_pytorch_only():
+def test_binder_has_the_same_list_without_the_tests_tools_and_with_the_smallest_pytorch():
     here, on_binder = environment("environment.yml"), environment("binder/environment.yml")
-    swapped = [re.sub(r"^pytorch(?=[<>=])", "pytorch-cpu", line) for line in here["dependencies"]]
-    assert swapped != here["dependencies"]
-    assert on_binder == {**here, "dependencies": swapped}
+    expected = []
+    for line in here["dependencies"]:
+        if re.match(r"pytorch(?=[<>=])", line):
+            expected += [line.replace("pytorch", "pytorch-cpu"), "nomkl"]
+        elif not re.match(r"(nbval|nbclient|pytest|pytest-xdist)(?=[<>=])", line):
+            expected.append(line)
+    assert len(expected) == len(here["dependencies"]) - 3
+    assert on_binder == {**here, "dependencies": expected}
 
 
 def test_binder_has_one_folder_of_real_files_and_no_file_that_it_would_ignore():
@@ -176,7 +182,7 @@ def test_repo2docker_builds_from_these_files_and_no_others(clone, monkeypatch):
 
 
 @posix
-def test_postbuild_installs_metalib_without_a_network_and_quiets_jupyterlab(clone, tmp_path):
+def test_postbuild_installs_metalib_without_a_network_warms_it_and_quiets_jupyterlab(clone, tmp_path):
     """Run for real, in a venv that sees this environment's packages but not the metalib that is installed in it."""
     need("pip")
     need("setuptools>=70.1")  # older ones need `wheel` too, and a new venv of Python 3.10 or 3.11 has an older one
@@ -187,6 +193,7 @@ def test_postbuild_installs_metalib_without_a_network_and_quiets_jupyterlab(clon
     path = os.pathsep.join([str(tmp_path / "v/bin"), os.environ["PATH"]])
     # No index: pip may not fetch. Ignore installed: pip may not think of removing this environment's own metalib.
     offline = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PIP_IGNORE_INSTALLED": "1"}
+    offline["MPLCONFIGDIR"] = str(tmp_path / "fonts")
     build = subprocess.run(["./binder/postBuild"], cwd=clone, env=offline, capture_output=True, text=True)
     assert build.returncode == 0, build.stdout[-2000:] + build.stderr[-2000:]
 
@@ -197,12 +204,23 @@ def test_postbuild_installs_metalib_without_a_network_and_quiets_jupyterlab(clon
     from jupyterlab.commands import get_app_dir
     from jupyterlab_server.settings_utils import get_settings
 
-    plugin = "@jupyterlab/apputils-extension:notification"
     schemas = os.path.join(get_app_dir(), "schemas")
     written, of_a_user = str(tmp_path / "v/share/jupyter/lab/settings"), str(tmp_path / "none")
-    shown, _ = get_settings(written, schemas, of_a_user, schema_name=plugin)
-    defaults = {name: entry["default"] for name, entry in shown["schema"]["properties"].items()}
-    assert (defaults["fetchNews"], defaults["checkForUpdates"]) == ("false", False)
+
+    def defaults(plugin: str) -> dict:
+        shown, warnings = get_settings(written, schemas, of_a_user, schema_name=f"@jupyterlab/{plugin}")
+        assert not warnings.get("warning"), warnings
+        return {name: entry.get("default") for name, entry in shown["schema"]["properties"].items()}
+
+    quiet = defaults("apputils-extension:notification")
+    assert (quiet["fetchNews"], quiet["checkForUpdates"]) == ("false", False)
+    contents = defaults("toc-extension:registry")
+    assert (contents["numberHeaders"], contents["includeOutput"], contents["syncCollapseState"]) == (False, False, True)
+
+    # Nothing is left for the first cell to do.
+    assert list((tmp_path / "fonts").glob("fontlist-*.json"))
+    sources = sorted((clone / "metalib").rglob("*.py"))
+    assert [path for path in sources if not Path(importlib.util.cache_from_source(path)).is_file()] == []
 
 
 @pytest.fixture(scope="module")
@@ -308,3 +326,67 @@ def test_the_program_prints_the_link_or_one_sentence(tmp_path):
     git("-C", str(tmp_path), "remote", "set-url", "origin", "../elsewhere")
     status, printed, said = run()
     assert (status, printed, said.count("\n")) == (1, "", 1) and "'../elsewhere'" in said
+
+
+@pytest.fixture
+def hosting(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "binder")
+    return importlib.import_module("host")
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """What states the address of the repository, as when nobody has hosted it yet."""
+    for name in ("pyproject.toml", "README.md", "README.zh-CN.md"):
+        shutil.copy2(ROOT / name, tmp_path)
+    for name in ("00-a-learning-rate-can-be-learned.ipynb", "zh/00-a-learning-rate-can-be-learned.ipynb"):
+        (tmp_path / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / "notebooks" / name, tmp_path / "notebooks" / name)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*.*")
+        if path.is_file()
+    }
+
+
+def test_one_command_states_the_address_everywhere_and_takes_it_back(hosting, copy):
+    hosting.host("", copy)
+    nowhere = contents(copy)
+    assert hosting.stated(copy) == "" and not [text for text in nowhere.values() if "badge" in text]
+
+    hosting.host("https://github.com/ada/rates.git/", copy)
+    here = contents(copy)
+    assert hosting.stated(copy) == "https://github.com/ada/rates"
+    assert [name for name in here if here[name] == nowhere[name]] == []
+    assert "git+https://github.com/ada/rates" in here["notebooks/00-a-learning-rate-can-be-learned.ipynb"]
+    binder = f"https://mybinder.org/v2/{GITHUB}/HEAD?labpath=notebooks%2F00-a-learning-rate-can-be-learned.ipynb"
+    colab = "https://colab.research.google.com/github/ada/rates/blob/main/notebooks/00-"
+    assert f"({binder})" in here["README.md"] and f"({colab}" in here["README.md"]
+    assert "/blob/main/notebooks/zh/00-" in here["README.zh-CN.md"]
+    lines = here["README.md"].splitlines()
+    assert lines[2].startswith("English · ") and lines[4].startswith("[![Open on Binder]") and lines[5] == ""
+    hosting.host(hosting.stated(copy), copy)
+    assert contents(copy) == here
+
+    hosting.host("https://git.example.org/ada/rates", copy)
+    assert "colab" not in contents(copy)["README.md"], "Colab opens what is on GitHub only"
+    hosting.host("", copy)
+    assert contents(copy) == nowhere
+
+
+@pytest.mark.parametrize("address", ["github.com/ada/rates", "git@github.com:ada/rates", "https://github.com/rates"])
+def test_an_address_that_readers_could_not_use_is_not_written(hosting, copy, address):
+    before = contents(copy)
+    with pytest.raises(ValueError, match="https://github.com/OWNER/NAME"):
+        hosting.host(address, copy)
+    assert contents(copy) == before
+
+
+def test_the_badges_lead_to_the_address_that_pyproject_states(hosting):
+    for name, (_, *names) in hosting.READMES.items():
+        line = hosting.badges(hosting.stated(), *names)
+        assert line in (ROOT / name).read_text(encoding="utf-8")

@@ -106,6 +106,7 @@ def test_every_cause_has_two_sentences_that_can_be_filled_in():
         ([number(0.1)], "give a dict of floating tensors"),
         ({"rate": 0.1}, "give a dict of floating tensors"),
         ({"rate": torch.tensor(1)}, "give a dict of floating tensors"),
+        ({"rate": number(0.1), 3: number(0.1)}, "3: .* give a dict of floating tensors"),
     ],
 )
 def test_what_it_cannot_judge_gets_a_sentence(meta, sentence):

@@ -6,12 +6,16 @@ import gc
 import time
 
 import pytest
+import torch
 from ipywidgets import HTML
 
 from metalib.controls import device_note
 from metalib.lab import TrajectoryLab
+from metalib.problems import PROBLEMS
+from metalib.rates import RATES
 from metalib.settings import devices
 from metalib.tables import load_csv, save_csv
+from metalib.versions import VERSIONS
 
 
 def in_a_loop(scenario):
@@ -445,7 +449,7 @@ def test_every_version_and_problem_and_rate_model_runs_in_the_lab():
         return lab
 
     lab = in_a_loop(scenario)
-    assert len(lab.runs) == 13 + 4 + 3 and lab.picture().png.startswith(b"\x89PNG")
+    assert len(lab.runs) == len(VERSIONS) + len(PROBLEMS) + len(RATES) and lab.picture().png.startswith(b"\x89PNG")
 
 
 def test_the_runs_go_to_a_table(tmp_path):
@@ -502,6 +506,13 @@ def test_the_live_picture_has_a_text():
     in_a_loop(scenario)
 
 
+def test_an_unknown_setting_is_a_sentence():
+    with pytest.raises(ValueError, match="unknown setting 'inner_step': choose one of 'problem', .*'inner_steps'"):
+        TrajectoryLab(inner_step=5)
+
+
 def test_an_unknown_goal_is_a_sentence():
     with pytest.raises(ValueError, match="unknown goal 'win': choose one of"):
         TrajectoryLab("win")
+    with pytest.raises(ValueError, match="unknown goal tensor.*: choose one of"):
+        TrajectoryLab(torch.ones(2))

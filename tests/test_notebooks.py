@@ -3,13 +3,17 @@
 nbval itself runs every cell again and compares what it prints; see `addopts` in pyproject.toml.
 """
 
+import importlib
 import json
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
 import pytest
+from markdown_it import MarkdownIt
 
 from metalib.report import fold
 
@@ -17,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NAMES = [path.name for path in PATHS]
-LESSONS = [f"{number:02}" for number in range(1, 12)]
+LESSONS = [name[:2] for name in NAMES[1:]]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -44,7 +48,7 @@ def anchors(name):
 
 
 def test_the_notebooks_are_there():
-    assert [name[:2] for name in NAMES] == ["00", *LESSONS]
+    assert len(NAMES) >= 12 and [name[:2] for name in NAMES] == [f"{number:02}" for number in range(len(NAMES))]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,6 +61,41 @@ def test_it_is_valid_and_was_run_top_to_bottom_in_a_clean_kernel(name):
     assert notebook.metadata.kernelspec.name == "python3"
     assert "widgets" not in notebook.metadata, "stored widget state goes stale and shadows the picture"
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+
+@pytest.fixture
+def hosting(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "binder")
+    return importlib.import_module("host")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*PATHS, *sorted((ROOT / "notebooks/zh").glob("*.ipynb"))],
+    ids=lambda path: f"{path.parent.name}/{path.stem[:2]}",
+)
+def test_the_cell_below_the_title_installs_metalib_where_it_is_missing_and_does_nothing_here(path, hosting):
+    """The same cell everywhere; `python binder/host.py` writes it."""
+    title, cell = nbformat.read(path, as_version=4).cells[:2]
+    assert title.source.startswith("# ") and cell.id == hosting.CELL_ID
+    assert cell.source == hosting.first_cell(hosting.stated())
+    assert cell.outputs == []
+
+
+def test_where_metalib_is_missing_the_first_cell_installs_it_or_says_how(hosting, monkeypatch):
+    started = []
+    monkeypatch.setattr("subprocess.run", lambda *arguments, **options: started.append((*arguments, options)))
+    for address in ("", "https://github.com/ada/rates"):
+        exec(hosting.first_cell(address), {})
+    assert started == []
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"run `pip install -e \.` in the repository's folder"):
+        exec(hosting.first_cell(""), {})
+    assert started == []
+    exec(hosting.first_cell("https://github.com/ada/rates"), {})
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "git+https://github.com/ada/rates"]
+    assert started == [(pip, {"check": True})]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -223,3 +262,55 @@ def test_the_index_of_error_messages_lists_what_the_notebooks_raise():
             continue
         text = printed(read(next(name for name in NAMES if name.startswith(number))))
         assert message.split("…")[0].strip() in text, message
+
+
+# GitHub shows the stored outputs and the Markdown, and nothing that needs a script, a style or a kernel.
+EVERY = [*PATHS, *sorted((ROOT / "notebooks/zh").glob("*.ipynb"))]
+on_every_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}/{path.stem[:2]}")
+CODE = "code_inline"
+LIVE = "application/vnd.jupyter.widget-view+json"
+BARE = re.compile(r"<[^>]* (object|at 0x\w+)>")
+FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
+REFUSED = r"\\(operatorname|mbox|phantom|def|newcommand|require|href|style|class|cssId|unicode)\b"
+
+
+@on_every_notebook
+def test_github_has_something_to_show_for_each_output(path):
+    for cell in code(read(path)):
+        for out in cell.outputs:
+            if out.output_type == "stream":
+                assert "\x1b" not in out.text, "colours of a terminal"
+                continue
+            assert set(out.data) <= {LIVE, "image/png", "text/html", "text/plain"}
+            assert "image/png" in out.data or not BARE.search(out.data["text/plain"])
+            assert "image/png" in out.data or LIVE not in out.data, "a widget needs a picture beside it"
+            assert not re.search(r"<(script|style|svg|iframe|img)\b", out.data.get("text/html", ""))
+
+
+@on_every_notebook
+def test_formulas_come_through_where_markdown_is_read_before_them(path):
+    r"""Plain Markdown turns `\,` into a comma, and two underscores may become emphasis. And some macros are refused."""
+    for source in (cell.source for cell in read(path).cells if cell.cell_type == "markdown"):
+        shown = []
+        for token in MarkdownIt("commonmark").enable("table").parse(source):
+            parts = token.children or []
+            shown += [
+                "".join("\n" if part.type == "softbreak" else part.content for part in parts if part.type != CODE)
+            ]
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", source, flags=re.DOTALL)
+        assert Counter(FORMULA.findall(text)) == Counter(FORMULA.findall("\n\n".join(shown)))
+        assert not re.search(r"\$\$\s*\$\$", text), "of two formulas without words between them, one was lost there"
+        for found in FORMULA.finditer(text):
+            before, after = text[: found.start()][-1:], text[found.end() :][:1]
+            assert not re.match(r"[\w$\\-]", before) and not re.match(r"[\w$*-]", after), before + found[0] + after
+            assert not re.search(rf"{REFUSED}|<", found[0]), found[0]
+
+
+@on_every_notebook
+def test_markdown_has_no_html_but_what_every_viewer_keeps(path):
+    for source in (cell.source for cell in read(path).cells if cell.cell_type == "markdown"):
+        for token in MarkdownIt("commonmark").enable("table").parse(source):
+            for part in [token, *(token.children or [])]:
+                if part.type in ("html_block", "html_inline"):
+                    left = re.sub(r"</?(details|summary|sub|sup|kbd|br)>", "", part.content)
+                    assert not re.search(r"[<`$*]|\]\(", left), "Markdown in a line of HTML stays as it is written"

@@ -7,13 +7,15 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 from torch.nn import functional as F
-from torch.nn.utils import parametrizations
+from torch.nn.utils import parametrizations, parametrize
 
 from metalib.metagrad import meta_gradient
 from metalib.own import FromModule
-from metalib.problems import Batch
+from metalib.problems import Batch, Task
+from metalib.rates import Learned
 
 MODES = ["reverse", "forward", "checkpointed", "auto"]
 
@@ -414,3 +416,329 @@ def test_random_numbers_are_put_back_after_a_refusal():
     with pytest.raises(ValueError, match="draws random numbers"):
         meta_gradient(problem, 0.3, 2)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+# The engine's leftovers: what PyTorch itself differentiates a second time wrongly, and switches that surround a call.
+
+
+class Tanh(torch.autograd.Function):
+    """Right in any order."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.tanh(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (1 - torch.tanh(ctx.saved_tensors[0]) ** 2)
+
+
+class Once(Tanh):
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return grad * (1 - torch.tanh(ctx.saved_tensors[0]) ** 2)
+
+
+class Detaching(Tanh):
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (1 - torch.tanh(ctx.saved_tensors[0].detach()) ** 2)
+
+
+class Doubling(Tanh):
+    """Its first derivative is twice the right one."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad * (1 - torch.tanh(ctx.saved_tensors[0]) ** 2)
+
+
+class Leaky(torch.autograd.Function):
+    """With a kink, and right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.where(x > 0, x, 0.1 * x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.where(ctx.saved_tensors[0] > 0, grad, 0.1 * grad)
+
+
+class Using(Small):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.last(self.function.apply(self.first(x)))
+
+
+class ByHand(Small):
+    """Weight normalisation without the layer that torch.nn.utils makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.g = nn.Parameter(torch.rand(3, 1) + 1)
+
+    def forward(self, x):
+        return F.linear(torch.tanh(self.first(x)), torch._weight_norm(self.last.weight, self.g, 0), self.last.bias)
+
+
+def slope_of(problem, rate, steps):
+    up, down = (meta_gradient(problem, rate + d, steps, "reverse").outer_loss.item() for d in (1e-6, -1e-6))
+    return (up - down) / 2e-6
+
+
+@pytest.mark.parametrize("mode", [*MODES, "batched"])
+@pytest.mark.parametrize(
+    ("module", "sentence"),
+    [
+        (partial(Using, Once), "uses Once, a torch.autograd.Function that is once_differentiable"),
+        (partial(Using, Detaching), "that has a second derivative of .* where differences see"),
+        (partial(Using, Doubling), "that has a derivative of .* where differences see"),
+        (ByHand, "calls torch._weight_norm, whose second derivative is wrong"),
+    ],
+)
+def test_what_would_be_differentiated_wrongly_a_second_time_is_refused(module, sentence, mode):
+    torch.manual_seed(0)
+    with pytest.raises(ValueError, match=sentence):
+        meta_gradient(problem_of(module().double()), 0.3 if mode != "batched" else [0.3], 3, mode)
+
+
+@pytest.mark.parametrize("function", [Tanh, Leaky])
+def test_a_function_of_ones_own_that_is_right_is_used(function):
+    torch.manual_seed(0)
+    problem = problem_of(Using(function).double())
+    for mode in MODES:
+        found = meta_gradient(problem, 0.3, 3, mode).gradient["rate"].item()
+        assert found == pytest.approx(slope_of(problem, 0.3, 3), rel=1e-6)
+
+
+class Single(Detaching):
+    """Knows float32 alone."""
+
+    @staticmethod
+    def forward(ctx, x):
+        assert x.dtype == torch.float32
+        return Detaching.forward(ctx, x)
+
+
+class OnceSingle(Single):
+    backward = Once.backward
+
+
+def test_in_float32_a_function_is_measured_in_a_float64_copy_where_there_can_be_one():
+    *inner, outer = [Batch(b.x.float(), b.y) for b in batches(4)]
+
+    def found(function):
+        torch.manual_seed(0)
+        problem = FromModule(Using(function), F.cross_entropy, inner, outer)
+        return meta_gradient(problem, 0.3, 3).gradient["rate"], problem.learned["first.weight"].dtype
+
+    for right in (Tanh, Leaky):
+        assert found(right)[0].isfinite() and found(right)[1] == torch.float32
+    with pytest.raises(ValueError, match="second derivative of .* where differences see"):
+        found(Detaching)
+    with pytest.raises(ValueError, match="is once_differentiable"):
+        found(OnceSingle)
+    assert found(Single)[0].isfinite()  # wrong, and nothing can see it: the docstring says so
+
+
+def test_a_once_differentiable_criterion_is_seen_too():
+    *inner, outer = [Batch(b.x, torch.zeros(8, 3, dtype=torch.float64)) for b in batches(4)]
+    problem = FromModule(made("plain"), lambda out, y: Once.apply(((out - y) ** 2).mean()), inner, outer)
+    with pytest.raises(ValueError, match="uses Once, .* is once_differentiable"):
+        meta_gradient(problem, 0.3, 2)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "batched"])
+def test_cached_parametrizations_are_refused_where_they_would_hold_the_first_weights(mode):
+    problem, rate = problem_of(made("parametrized")), 0.3 if mode != "batched" else [0.3]
+    expected = meta_gradient(problem, rate, 3, mode).gradient["rate"]
+    for each in (problem, problem_of(made("parametrized"))):
+        with parametrize.cached(), pytest.raises(ValueError, match=r"inside torch.nn.utils.parametrize.cached\(\)"):
+            meta_gradient(each, rate, 3, mode)
+        assert torch.equal(meta_gradient(each, rate, 3, mode).gradient["rate"], expected)
+    with parametrize.cached():  # no parametrization, nothing to hold
+        assert meta_gradient(problem_of(made("plain")), rate, 3, mode).gradient["rate"].isfinite().all()
+
+
+def test_a_seeded_loss_in_many_threads_draws_its_own_numbers():
+    torch.manual_seed(0)
+    drawing, plain = problem_of(sequence(nn.Dropout(0.5)).double()), problem_of(made("plain"))
+
+    def work(seed):
+        if seed is None:
+            return meta_gradient(plain, 0.3, 20).gradient["rate"].item()
+        return meta_gradient(drawing, 0.3, 20, generator=torch.Generator().manual_seed(seed)).gradient["rate"].item()
+
+    jobs, state = [0, 1, None] * 6, torch.get_rng_state()
+    expected = {seed: work(seed) for seed in (0, 1, None)}
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, jobs)) == [expected[seed] for seed in jobs]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_inside_transforms_of_torch_func_a_meta_gradient_is_refused_and_a_problems_loss_is_not():
+    problem, rates = problem_of(made("plain")), torch.tensor([0.1, 0.2], dtype=torch.float64)
+    weights, (batch, *_) = problem.initial_weights(), batches(4)
+
+    def outer_loss(rate):
+        return meta_gradient(problem, rate, 2).outer_loss
+
+    def on_rows(x):  # vmap alone would have summed the inner gradients over all rows
+        task = Task([Batch(x, batch.y)] * 2, Batch(x, batch.y))
+        return meta_gradient(problem.loss, 0.1, 2, weights=weights, task=task).gradient["rate"]
+
+    for call in (
+        lambda: torch.func.grad(outer_loss)(rates[0]),
+        lambda: torch.func.vmap(outer_loss)(rates),
+        lambda: torch.func.vmap(on_rows)(torch.stack([batch.x, 2 * batch.x])),
+        lambda: torch.func.jvp(outer_loss, (rates[0],), (rates[1],)),
+    ):
+        with pytest.raises(ValueError, match="call meta_gradient outside of the transforms of torch.func"):
+            call()
+    leaves = {name: w.clone().requires_grad_() for name, w in weights.items()}
+    expected = torch.autograd.grad(problem.loss(leaves, batch), list(leaves.values()))
+    found = torch.func.grad(problem.loss)(weights, batch)
+    assert all(torch.allclose(found[name], each) for name, each in zip(weights, expected, strict=True))
+
+
+@pytest.mark.parametrize("steps", [3, 60])
+@pytest.mark.parametrize("mode", [*MODES, "truncated", "batched"])
+def test_disabled_saved_tensors_hooks_change_no_number(mode, steps):
+    problem, rate = problem_of(made("plain")), 0.1 if mode != "batched" else [0.1]
+    expected = meta_gradient(problem, rate, steps, mode).gradient["rate"]
+    with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        found = meta_gradient(problem_of(made("plain")), rate, steps, mode)
+    assert torch.allclose(found.gradient["rate"], expected, rtol=1e-10)
+    if mode == "auto" and steps == 60:
+        assert found.mode == "forward" and "cannot be measured where saved-tensors hooks are disabled" in found.why
+
+
+def test_a_loss_of_ones_own_is_tried_out_too_and_refused_each_time():
+    weights, (batch, *_) = {"w": torch.ones(6, 3, dtype=torch.float64)}, batches(1)
+    task = Task([batch] * 3, batch)
+
+    def loss(function, weights, batch):
+        return F.cross_entropy(function.apply(batch.x @ weights["w"]), batch.y)
+
+    once, right = partial(loss, Once), partial(loss, Tanh)
+    for _ in range(2):
+        for mode in MODES:
+            with pytest.raises(ValueError, match="uses Once, a torch.autograd.Function that is once_differentiable"):
+                meta_gradient(once, 0.1, 3, mode, weights=weights, task=task)
+
+    def outer_loss(rate):
+        return meta_gradient(right, rate, 3, "reverse", weights=weights, task=task).outer_loss.item()
+
+    slope = (outer_loss(0.1 + 1e-6) - outer_loss(0.1 - 1e-6)) / 2e-6
+    for mode in MODES:
+        found = meta_gradient(right, 0.1, 3, mode, weights=weights, task=task).gradient["rate"].item()
+        assert found == pytest.approx(slope, rel=1e-6)
+
+
+class OfOnesOwn:
+    """A problem of three functions, which cannot be remembered."""
+
+    __hash__ = None
+
+    def initial_weights(self, generator):
+        return {"w": torch.ones(6, 3, dtype=torch.float64)}
+
+    def sample(self, inner_steps, generator):
+        return Task([batches(1)[0]] * inner_steps, batches(1)[0])
+
+    def loss(self, weights, batch):
+        return F.cross_entropy(Detaching.apply(batch.x @ weights["w"]), batch.y)
+
+
+def test_a_problem_of_ones_own_is_tried_out_too():
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Detaching, .* has a second derivative of .* where differences see"):
+            meta_gradient(OfOnesOwn(), 0.1, 2)
+
+
+class Raising(Tanh):
+    """A backward that differentiates nothing a second time, and says so."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        if torch.is_grad_enabled():
+            raise RuntimeError("once is enough")
+        return grad * (1 - torch.tanh(ctx.saved_tensors[0]) ** 2)
+
+
+def test_a_backward_that_raises_when_it_is_differentiated_is_told():
+    with pytest.raises(ValueError, match=r"uses Raising, .* raises RuntimeError .* \(once is enough\)"):
+        meta_gradient(problem_of(Using(Raising).double()), 0.3, 3)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "batched"])
+def test_weight_norm_in_a_function_of_ones_own_is_refused(mode):
+    torch.manual_seed(0)
+    weights = {"v": torch.randn(3, 6, dtype=torch.float64), "g": torch.rand(3, 1, dtype=torch.float64) + 1}
+    batch, runs = batches(1)[0], mode == "batched"
+    given = {"weights": {name: w.expand(2, *w.shape) for name, w in weights.items()} if runs else weights}
+
+    def loss(weights, batch):
+        return F.cross_entropy(batch.x @ torch._weight_norm(weights["v"], weights["g"], 0).T, batch.y)
+
+    def by_hand(weights, batch):
+        v, g = weights["v"], weights["g"]
+        return F.cross_entropy(batch.x @ (g * v / v.norm(dim=1, keepdim=True)).T, batch.y)
+
+    def run(loss, rate, mode):
+        return meta_gradient(loss, rate, 3, mode, task=Task([batch] * 3, batch), **given)
+
+    with pytest.raises(ValueError, match="calls torch._weight_norm, whose second derivative is wrong"):
+        run(loss, [0.3, 0.3] if runs else 0.3, mode)
+    if not runs:
+        slope = (run(by_hand, 0.3 + 1e-6, mode).outer_loss - run(by_hand, 0.3 - 1e-6, mode).outer_loss).item() / 2e-6
+        assert run(by_hand, 0.3, mode).gradient["rate"].item() == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("function", [Once, Detaching])
+def test_a_function_in_a_rate_model_is_right_by_reverse_modes_and_refused_by_forward_mode(function):
+    meta = {"slope": torch.tensor(0.2, dtype=torch.float64), "offset": torch.tensor(0.1, dtype=torch.float64)}
+
+    def model(meta, loss, weights):
+        return dict.fromkeys(weights, function.apply(meta["slope"] * loss + meta["offset"]))
+
+    def run(slope, mode):
+        return meta_gradient(problem_of(made("plain")), Learned(model, meta | {"slope": slope}), 3, mode)
+
+    ends = [run(meta["slope"] + d, "reverse").outer_loss.item() for d in (1e-6, -1e-6)]
+    for mode in ("reverse", "checkpointed"):
+        found = run(meta["slope"], mode).gradient["slope"].item()
+        assert found == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+    with pytest.raises(ValueError, match=f"the rate model uses {function.__name__}, which mode 'forward' would"):
+        run(meta["slope"], "forward")
+
+
+def test_kinks_in_a_large_network_hide_no_wrong_function():
+    """Of 200,000 units some pass their kink on the way of the wider differences."""
+    x, y = torch.randn(500, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(500, 3)
+    torch.manual_seed(0)
+    layers = nn.Linear(6, 400), nn.ReLU(), nn.Linear(400, 6), Using(Detaching)
+    problem = FromModule(nn.Sequential(*layers).double(), F.mse_loss, [Batch(x, y.double())], Batch(x, y.double()))
+    with pytest.raises(ValueError, match="second derivative of .* where differences see"):
+        meta_gradient(problem, 0.01, 2)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_compiled_module_is_refused_in_words_of_its_own(whole):
+    module = made("plain")
+    if whole:
+        problem = problem_of(torch.compile(module, backend="aot_eager"))
+    else:
+        problem = problem_of(nn.Sequential(module, torch.compile(nn.Linear(3, 3).double(), backend="aot_eager")))
+    with pytest.raises(ValueError, match="runs through torch.compile, which cannot be differentiated twice"):
+        meta_gradient(problem, 0.3, 3)
+    eager = problem_of(torch.compile(module, backend="eager"))
+    expected = meta_gradient(problem_of(module), 0.3, 3).gradient["rate"]
+    assert torch.allclose(meta_gradient(eager, 0.3, 3).gradient["rate"], expected)

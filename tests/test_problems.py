@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from metalib.noisy import expected_loss
-from metalib.problems import PROBLEMS, Batch, NoisyQuadratic, Task, place
+from metalib.problems import PROBLEMS, Batch, NoisyQuadratic, Task
+from metalib.tasks import place
 
 
 def generator(seed=0):

@@ -196,6 +196,7 @@ def walks(generator):
         (cube, {}, "give a dict of floating tensors"),
         (cube, {"rate": 0.3}, "give a dict of floating tensors"),
         (cube, {"rate": torch.tensor(3)}, "give a dict of floating tensors"),
+        (cube, RATE | {3: RATE["rate"]}, "3: .* give a dict of floating tensors"),
     ],
 )
 def test_what_cannot_be_judged_gets_a_sentence(step, meta, sentence):

@@ -5,14 +5,15 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 
 import pytest
+import torch
 from dask import distributed
 
-from metalib.settings import Settings
+from metalib.settings import Settings, devices
 from metalib.sweep import Sweep, grid, sweep
 from metalib.train import complete
 
@@ -132,7 +133,7 @@ def test_a_run_that_diverges_is_a_run_with_an_error():
     assert not math.isfinite(found.table()[1]["meta_loss"])
 
 
-@pytest.mark.parametrize("settings", [3, [3], [Settings(), "one weight"], "one weight"])
+@pytest.mark.parametrize("settings", [3, [3], [Settings(), "one weight"], "one weight", torch.tensor(3)])
 def test_what_is_no_list_of_settings_gets_a_sentence(settings):
     with pytest.raises(ValueError, match="give a list of Settings"):
         sweep(settings)
@@ -141,6 +142,8 @@ def test_what_is_no_list_of_settings_gets_a_sentence(settings):
 def test_a_value_that_cannot_be_is_named():
     with pytest.raises(ValueError, match="inner_steps is 0"):
         grid(SHORT, inner_steps=(1, 0))
+    with pytest.raises(ValueError, match="unknown setting 'inner_step': choose one of .*'inner_steps'"):
+        grid(SHORT, inner_step=(1, 2))
 
 
 @pytest.mark.parametrize("values", ["functional", 3, None])
@@ -172,6 +175,46 @@ def test_what_a_pool_cannot_do_is_done_here(takes, cause):
         found = sweep(settings, pool)
     assert [timeless(run) for run in found.runs] == one_by_one(settings)
     assert len(found.notes) == 1 and cause in found.notes[0]
+
+
+class Careless(ThreadPoolExecutor):
+    """Work goes in, and something else comes out."""
+
+    def submit(self, work, each):
+        return super().submit(len, "run")
+
+
+def test_a_pool_that_gives_no_runs_or_is_shut_down_or_is_none_of_ours_loses_nothing():
+    settings = [replace(each, version="first_order") for each in grid(SHORT, seed=range(2))]
+    closed = ThreadPoolExecutor(1)
+    closed.shutdown()
+    for pool, cause in (
+        (Careless(1), "it gave 3 and not the run"),
+        (closed, "cannot schedule new futures after shutdown"),
+        (Executor(), "NotImplementedError"),
+    ):
+        found = sweep(settings, pool)
+        assert [timeless(run) for run in found.runs] == one_by_one(settings)
+        assert found.notes == [f"the pool failed ({cause}): 2 runs were made in this process instead"]
+
+
+def test_what_is_no_executor_and_what_cannot_hear_progress_get_a_sentence():
+    with pytest.raises(ValueError, match="executor is 3: give one of concurrent.futures, or none"):
+        sweep([SHORT], 3)
+    with pytest.raises(ValueError, match="progress is 3: give a function of one number"):
+        sweep([SHORT], None, 3)
+
+
+def test_a_device_that_is_not_here_is_told_before_the_first_run_and_by_a_pool_as_a_run_with_an_error():
+    lacking = next(name for name, reason in devices().items() if reason)
+    settings, told = [SHORT, replace(SHORT, device=lacking)], []
+    with pytest.raises(ValueError, match=f"device '{lacking}' cannot be used: .* Choose one of 'cpu'"):
+        sweep(settings, progress=told.append)
+    assert told == []
+    with ThreadPoolExecutor(1) as pool:
+        found = sweep(settings, pool)
+    assert len(found.runs[0].records) == 6 and found.notes == [] and found.runs[1].records == []
+    assert f"ValueError: device '{lacking}' cannot be used" in found.runs[1].error
 
 
 def test_nothing_to_do_is_done():

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
+from metalib.describe import symptom
 from metalib.referee import judge
 from metalib.settings import Settings
 from metalib.train import train
 from metalib.unroll import begin, draw, unroll
-from metalib.versions import VERSIONS, symptom
+from metalib.versions import VERSIONS
 
 STEPS = (1, 2, 5)
 RAISES, CUT, RIGHT = ["raises"] * 3, ["cut"] * 3, ["right"] * 3

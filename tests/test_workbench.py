@@ -142,6 +142,40 @@ def test_runs_outlive_the_kernel_when_there_is_a_table(tmp_path):
     working(second)
 
 
+def test_a_table_may_be_a_path_and_anything_else_gets_a_sentence(tmp_path):
+    bench = Workbench(tmp_path / "runs.csv")
+    assert bench.files.path.value == str(tmp_path / "runs.csv") and "is not there yet" in bench.files.status.value
+    with pytest.raises(ValueError, match="table is 3: give the name of a file, such as 'runs.csv'"):
+        Workbench(3)
+
+
+def test_saving_while_a_run_is_running_keeps_no_half_run(tmp_path):
+    async def scenario():
+        bench = Workbench(tmp_path / "runs.csv", **SHORT)
+        await bench.run()
+        running = asyncio.ensure_future(bench.run())
+        while not (bench.running and bench.runs[-1].records):
+            await asyncio.sleep(0)
+        bench.files.save()
+        assert bench.files.status.value == f"{tmp_path / 'runs.csv'} holds 1 run, without the one that is running"
+        await running
+        assert [len(run.records) for run in load_csv(tmp_path / "runs.csv")] == [4, 4]
+
+    working(scenario)
+
+
+def test_saving_before_the_first_run_makes_a_table_that_takes_the_next(tmp_path):
+    async def scenario():
+        bench = Workbench(tmp_path / "runs.csv", **SHORT)
+        bench.files.save()
+        assert bench.files.status.value == f"{tmp_path / 'runs.csv'} holds 0 runs"
+        assert load_csv(tmp_path / "runs.csv") == []
+        await bench.run()
+        assert len(load_csv(tmp_path / "runs.csv")) == 1
+
+    working(scenario)
+
+
 def test_saving_after_a_clear_loses_nothing(tmp_path):
     async def scenario():
         bench = Workbench(str(tmp_path / "runs.csv"), **SHORT)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import torch
 
-from metalib.describe import is_cut
+from metalib.describe import is_cut, symptom
 from metalib.exercises.checking import Finding, exercise, goal
 from metalib.exercises.lookalikes import Descend, descend, models
 from metalib.exercises.loops import examine_loop
 from metalib.exercises.trials import ask, miss, trials
 from metalib.train import Run
-from metalib.versions import VERSIONS, symptom
+from metalib.versions import VERSIONS
 
 
 @exercise("3.1", "Two cuts", minutes=5)

@@ -111,7 +111,7 @@ WRONG = {
         ("too far", central(0.01)),
         ("too far", central(2.0)),
         ("float32 number", in_float32),
-        ("float32 number", lambda f, x: central(1e-3)(f, np.float32(x))),
+        ("float32 number", lambda f, x: central(np.float32(1e-3))(f, np.float32(x))),
         ("two widths apart", lambda f, x: (f(x * 1.00001) - f(x * 0.99999)) / (1e-5 * x)),
         ("divide by the distance", lambda f, x: (f(x * 1.00001) - f(x * 0.99999)) / (4e-5 * x)),
         ("right but for its sign", lambda f, x: -central(1e-6)(f, x)),
