@@ -35,7 +35,7 @@ def show(picture: Picture) -> None:
     <IPython.core.display.Image object>
     The loss falls.
     """
-    display(Image(picture.png, alt=picture.text))
+    display(Image(picture.png, metadata={"alt": picture.text}))  # IPython 7, which Colab has, knows no alt=
     print(fold(picture.text))
 
 

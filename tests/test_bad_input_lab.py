@@ -237,7 +237,8 @@ def test_the_doctor(step, meta):
     torch.set_default_dtype(torch.float32)  # the referee puts random numbers back, and nothing else
     if report is not None and report.verdict != "raises" and not isinstance(step, Callable):
         assert found.verdict == report.verdict
-        assert all(same(found.claimed[name], report.claimed[name]) for name in given_)
+        if meta != "many numbers":  # there the doctor claims one number, along a direction
+            assert all(same(found.claimed[name], report.claimed[name]) for name in given_)
 
 
 def _copied(meta):

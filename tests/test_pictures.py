@@ -336,7 +336,7 @@ def test_show_displays_the_picture_and_prints_its_text(capsys, monkeypatch):
     monkeypatch.setattr("metalib.figures.display", seen.append)
     picture = trajectories([run_of([0.1])])
     show(picture)
-    assert seen[0].data == picture.png and seen[0].alt == picture.text
+    assert seen[0].data == picture.png and seen[0].metadata == {"alt": picture.text}
     assert capsys.readouterr().out == picture.text + "\n"
 
 
