@@ -27,7 +27,7 @@ nb_execution_mode = "off"
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
 myst_heading_anchors = 3
-suppress_warnings = ["mystnb.unknown_mime_type", "toc.not_included"]
+suppress_warnings = ["mystnb.unknown_mime_type"]
 
 
 def jupyterlab_slug(heading: str) -> str:
@@ -53,8 +53,15 @@ def as_written(app, what, name, obj, options, lines):
         lines += [f".. code-block:: {language}", "", *("   " + line for line in block), ""] if block else []
 
 
+def aside(app, doctree):
+    """The table of the benchmarks is reached from the README and is in no table of contents."""
+    if app.env.docname.startswith("tests/"):
+        app.env.metadata[app.env.docname]["orphan"] = True
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", as_written)
+    app.connect("doctree-read", aside)
 
 
 html_theme = "sphinx_book_theme"
