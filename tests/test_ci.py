@@ -39,8 +39,9 @@ def ends() -> dict[str, tuple[str, str]]:
     return {name: pair for name, *pair in re.findall(r"^  (\w+)\) python=(\S+) torch=(\S+) ", script, re.MULTILINE)}
 
 
-def test_the_matrix_runs_every_week_and_on_demand(workflow):
-    assert set(workflow["on"]) == {"schedule", "workflow_dispatch"}
+def test_the_matrix_runs_every_week_on_demand_and_when_a_version_moves(workflow):
+    assert set(workflow["on"]) == {"schedule", "workflow_dispatch", "push"}
+    assert {"pyproject.toml", ".ci/**"} <= set(workflow["on"]["push"]["paths"])
     (schedule,) = workflow["on"]["schedule"]
     minute, hour, day, month, weekday = schedule["cron"].split()
     assert (day, month) == ("*", "*") and all(re.fullmatch(r"\d+", field) for field in (minute, hour, weekday))
