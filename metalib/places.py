@@ -60,7 +60,10 @@ def line_in(frame: Frame, beside: Frame) -> str:
 
 
 def is_library(filename: str) -> bool:
-    return filename in OURS or filename.startswith(("<frozen", "<string>", *LIBRARIES))
+    """metalib's own loops count as the user's: they are diagnosed, too, wherever pip has put them."""
+    if filename.startswith(os.path.join(HERE, "")):
+        return filename in OURS
+    return filename.startswith(("<frozen", "<string>", *LIBRARIES))
 
 
 def stack() -> tuple[list[Frame], str]:

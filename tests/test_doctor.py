@@ -1,12 +1,13 @@
 """What the doctor says: of every version in metalib.versions, in words and as a page, and of what it cannot judge."""
 
 import math
+import os
 import time
 
 import pytest
 import torch
 
-from metalib import diagnose, diagnose_loop
+from metalib import diagnose, diagnose_loop, places
 from metalib.causes import CAUSES
 from metalib.loop_causes import LOOP_CAUSES
 from metalib.report import Undecided
@@ -368,3 +369,13 @@ def test_a_gradient_penalty_is_no_update_unless_it_is():
 def test_a_meta_parameter_that_is_no_number_gets_a_sentence(value, sentence):
     with pytest.raises(Undecided, match=sentence):
         diagnose(cut_step, {"rate": number(value)})
+
+
+@pytest.mark.parametrize("version", ["data_write", "buffer_no_grad", "in_place"])
+def test_metalibs_own_loops_are_named_where_pip_has_put_metalib_beside_libraries_too(version, monkeypatch):
+    """As `pip install .` does, and the first cell of a notebook on Colab; `pip install -e .` leaves it elsewhere."""
+    beside = os.path.join(os.path.dirname(places.HERE), "")
+    monkeypatch.setattr(places, "LIBRARIES", (*places.LIBRARIES, beside))
+    report = diagnose(*meta_step(Settings(version=version, problem="classifier", inner_steps=2)))
+    cause, token = DIAGNOSES[version]
+    assert report.cause == cause and token in report.location.source
