@@ -19,18 +19,18 @@ def choose(loop: Loop, meta: Meta) -> tuple[str, str]:
     many = f"{numbers:,} number{'s' * (numbers > 1)} to differentiate for, {size:,} in the weights, K = {steps:,}"
     if steps > 1 and numbers == 1 and size >= LARGE:
         return "forward", f"{many}: one tangent costs less than the graphs of all steps"
-    if steps >= 50 and (graphs := _graphs(loop, meta)) != "small":
+    if steps >= 50 and (graphs := _graphs(loop, meta)):
         return "forward" if numbers <= 2 else "checkpointed", f"{many}: the graphs of all steps {graphs}"
     return "reverse", f"{many}: reverse mode is the fastest here"
 
 
 def _graphs(loop: Loop, meta: Meta) -> str:
-    """What to say of the graphs of all steps; "small" where they are no trouble."""
+    """What to say of the graphs of all steps; "" where they are no trouble."""
     graphs = graph_bytes(loop, meta)
     if graphs is None:
         return "cannot be measured where saved-tensors hooks are disabled"
     graphs *= len(loop.inner)
-    return f"would take about {graphs / 2**20:,.0f} MiB" if graphs > MUCH else "small"
+    return f"would take about {graphs / 2**20:,.0f} MiB" if graphs > MUCH else ""
 
 
 def _size(tensors: dict[str, Tensor]) -> int:

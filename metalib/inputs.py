@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from metalib.own import Bare
 from metalib.problems import Batch, Task, Weights
 from metalib.rates import RATES, Given, Meta
 from metalib.twice import check_twice
@@ -114,7 +115,7 @@ def known(problem) -> bool:
 
 def _itself(problem):
     """What stays the same from call to call: the wrapping of a bare function does not."""
-    return problem.loss if isinstance(problem, tuple) else problem
+    return problem.loss if isinstance(problem, Bare) else problem
 
 
 def _forget(key: int, _) -> None:

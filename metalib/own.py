@@ -159,7 +159,7 @@ def _copied(module: nn.Module, learned: Weights) -> nn.Module:
     return copied
 
 
-class _Bare(NamedTuple):
+class Bare(NamedTuple):
     """A loss function in a problem's place."""
 
     loss: Callable[[Weights, Batch], Tensor]
@@ -173,7 +173,7 @@ def as_problem(problem, weights: Weights | None, task):
         for what, given in {"weights={name: tensor}": weights, "task=Task(inner batches, outer batch)": task}.items():
             if given is None:
                 raise ValueError(f"problem is a function, which does not say where to start or on what: give {what}")
-        return _Bare(problem)
+        return Bare(problem)
     hint = "FromModule(your module, criterion, inner, outer)" if isinstance(problem, nn.Module) else "PROBLEMS[…]"
     raise ValueError(
         f"problem is {problem!r}: give {hint}, an object with initial_weights, sample and loss, or a loss function"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+INSIDE = os.path.join(HERE, "")
 TOOLS = {
     "places",
     "recording",
@@ -61,7 +62,7 @@ def line_in(frame: Frame, beside: Frame) -> str:
 
 def is_library(filename: str) -> bool:
     """metalib's own loops count as the user's: they are diagnosed, too, wherever pip has put them."""
-    if filename.startswith(os.path.join(HERE, "")):
+    if filename.startswith(INSIDE):
         return filename in OURS
     return filename.startswith(("<frozen", "<string>", *LIBRARIES))
 
